@@ -132,12 +132,18 @@ def measure(size: int) -> tuple[float, int]:
 def main() -> None:
     """A line of Markdown for each size."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="pods, each of which asks each")
+    options.add_argument(
+        "--sizes", type=int, nargs="*", default=SIZES, help="pods, each of which asks each"
+    )
     print(f"Machine: {machine.describe()}\n")
-    print("| pods | paths | attempts | CPU | of it for an attempt |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| pods | paths | attempts | CPU | of it for an attempt |\n| --- | --- | --- | --- | --- |"
+    )
     for size in options.parse_args().sizes:
         seconds, attempts = measure(size)
-        print(f"| {size}x{size} | {size**2:,} | {attempts:,} | {seconds:.2f} s | {seconds / attempts * 1e6:.0f} us |")
+        print(
+            f"| {size}x{size} | {size**2:,} | {attempts:,} | {seconds:.2f} s | {seconds / attempts * 1e6:.0f} us |"
+        )
 
 
 if __name__ == "__main__":

@@ -14,12 +14,16 @@ from kubernetes import client
 def exec_once(api: client.ApiClient, namespace: str, pod: str, command: Sequence[str]) -> bytes:
     """Run a command and return its standard output; SystemExit when it did not end with status 0."""
     settings = api.configuration
-    query = urlencode([("command", word) for word in command] + [("stdout", "true"), ("stderr", "true")])
+    query = urlencode(
+        [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true")]
+    )
     connection = websocket.create_connection(
         f"{settings.host.replace('https', 'wss')}/api/v1/namespaces/{namespace}/pods/{pod}/exec?{query}",
         timeout=30,
         subprotocols=["v5.channel.k8s.io"],
-        header=[f"Authorization: {settings.get_api_key_with_prefix('BearerToken', alias='authorization')}"],
+        header=[
+            f"Authorization: {settings.get_api_key_with_prefix('BearerToken', alias='authorization')}"
+        ],
         sslopt={"ca_certs": settings.ssl_ca_cert, "cert_reqs": ssl.CERT_REQUIRED},
         suppress_origin=True,
     )
@@ -34,5 +38,7 @@ def exec_once(api: client.ApiClient, namespace: str, pod: str, command: Sequence
         connection.close(timeout=0)
     status = json.loads(channels[3] or "{}")
     if status.get("status") != "Success":
-        raise SystemExit(f"exec of {command} in {pod} failed: {status or 'no status'} {channels[2]!r}")
+        raise SystemExit(
+            f"exec of {command} in {pod} failed: {status or 'no status'} {channels[2]!r}"
+        )
     return channels[1]

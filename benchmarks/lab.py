@@ -26,7 +26,10 @@ from benchmarks.policy_to_packets import seconds_to_packets
 
 ROOT = Path(__file__).parents[1]
 NAMESPACE = "benchmark"
-BUILD: dict[str, dict[str, str]] = {"linux": {}, "windows": {"node.kubernetes.io/windows-build": "10.0.20348"}}
+BUILD: dict[str, dict[str, str]] = {
+    "linux": {},
+    "windows": {"node.kubernetes.io/windows-build": "10.0.20348"},
+}
 
 
 def api(cluster: Lab) -> client.CoreV1Api:
@@ -40,7 +43,9 @@ def until_running(core: client.CoreV1Api, namespace: str, count: int, start: flo
     running: set[str] = set()
     for event in watch.Watch().stream(core.list_namespaced_pod, namespace, timeout_seconds=60):
         pod = event["raw_object"]
-        conditions = {entry["type"]: entry["status"] for entry in pod["status"].get("conditions", [])}
+        conditions = {
+            entry["type"]: entry["status"] for entry in pod["status"].get("conditions", [])
+        }
         if pod["status"].get("phase") == "Running" and conditions.get("Ready") == "True":
             running.add(pod["metadata"]["name"])
         if len(running) >= count:
@@ -84,7 +89,11 @@ def many_pods(core: client.CoreV1Api, linux: int, windows: int) -> float:
         system, image = ("linux", "docker.io/library/busybox:1.37")
         if number >= linux:
             system, image = ("windows", "mcr.microsoft.com/windows/servercore:ltsc2022")
-        command = ["powershell", "-Command", "Start-Sleep 360000"] if system == "windows" else ["sleep", "360000"]
+        command = (
+            ["powershell", "-Command", "Start-Sleep 360000"]
+            if system == "windows"
+            else ["sleep", "360000"]
+        )
         core.create_namespaced_pod(
             NAMESPACE,
             {
@@ -103,7 +112,10 @@ def many_pods(core: client.CoreV1Api, linux: int, windows: int) -> float:
 def memory(cluster: Lab) -> float:
     """Proportional set size of all the lab's processes, MiB."""
     top = psutil.Process(cluster.process.pid)
-    return sum(process.memory_full_info().pss for process in [top, *top.children(recursive=True)]) / 2**20
+    return (
+        sum(process.memory_full_info().pss for process in [top, *top.children(recursive=True)])
+        / 2**20
+    )
 
 
 def timed(action: Callable[[], Any], rounds: int) -> list[float]:
@@ -129,12 +141,16 @@ def fault(cluster: Lab) -> tuple[list[float], list[float]]:
     over_cli, over_socket = [], []
     for _ in range(5):
         start = time.perf_counter()
-        subprocess.run([*command, "inject", "udp4789-dropped"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*command, "inject", "udp4789-dropped"], check=True, stdout=subprocess.DEVNULL
+        )
         over_cli.append(time.perf_counter() - start)
         subprocess.run([*command, "heal"], check=True)
     import socket  # only here
 
-    directory = json.loads(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["extensions"][0]["extension"]
+    directory = json.loads(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["extensions"][
+        0
+    ]["extension"]
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(f"{directory['directory']}/control.sock")
         stream = connection.makefile("rwb")
@@ -170,7 +186,12 @@ def main() -> None:
     with lab() as cluster:
         core = api(cluster)
         many_pods(core, 1, 1)
-        row("API reads through the official client", ">= 1,500 /s", [reads_per_second(core, 2) for _ in range(3)], "/s")
+        row(
+            "API reads through the official client",
+            ">= 1,500 /s",
+            [reads_per_second(core, 2) for _ in range(3)],
+            "/s",
+        )
         for name in ("linux-0", "windows-1"):
             command = ["hostname"]
             row(
@@ -187,7 +208,11 @@ def main() -> None:
         row("fault injected and verified, command line", "", over_cli, "ms", 1000)
     with lab("ten-nodes") as cluster:
         core = api(cluster)
-        row("200 pods Running on 10 nodes, from the first request", "<= 5 s", [many_pods(core, 120, 80)])
+        row(
+            "200 pods Running on 10 nodes, from the first request",
+            "<= 5 s",
+            [many_pods(core, 120, 80)],
+        )
         row("memory of all processes (PSS) with them", "<= 1 GB", [memory(cluster)], "MiB")
 
 

@@ -30,10 +30,21 @@ def lab(profile: str = "default", overrides: Sequence[str] = ()) -> Iterator[Lab
     with tempfile.TemporaryDirectory(prefix="benchmark-") as directory:
         kubeconfig = Path(directory) / "kubeconfig"
         reader, writer = os.pipe()
-        command = [sys.executable, "-m", "hybridlab", "up", "--profile", profile, "--kubeconfig", str(kubeconfig)]
+        command = [
+            sys.executable,
+            "-m",
+            "hybridlab",
+            "up",
+            "--profile",
+            profile,
+            "--kubeconfig",
+            str(kubeconfig),
+        ]
         command += [part for override in overrides for part in ("--set", override)]
         started = time.perf_counter()
-        process = subprocess.Popen([*command, "--ready-fd", str(writer)], pass_fds=[writer], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*command, "--ready-fd", str(writer)], pass_fds=[writer], stdout=subprocess.DEVNULL
+        )
         os.close(writer)
         with os.fdopen(reader) as ready:
             line = ready.readline()

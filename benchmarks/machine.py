@@ -11,9 +11,15 @@ from pathlib import Path
 def describe() -> str:
     """One line: cores, memory, kernel, Python, and whether every process compiles its modules anew."""
     memory = next(
-        int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
+        int(line.split()[1])
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemTotal")
     )
-    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    models = [
+        line
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
     model = models[0].partition(":")[2].strip() if models else platform.machine()
     bytecode = ", bytecode not kept (PYTHONDONTWRITEBYTECODE)" if sys.dont_write_bytecode else ""
     return (

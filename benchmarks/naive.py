@@ -67,7 +67,9 @@ class Naive:
         words = [("command", word) for word in argv] + [("stdout", "true"), ("stderr", "true")]
         query = urlencode([*words, ("container", source.container)])
         path = f"/api/v1/namespaces/{source.namespace}/pods/{source.pod}/exec?{query}"
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
+        context = ssl.create_default_context(
+            cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data
+        )
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, configuration.key_file)
         end = time.monotonic() + self.patience

@@ -44,8 +44,14 @@ def pods(core: client.CoreV1Api) -> str:
     core.create_namespace({"metadata": {"name": NAMESPACE}})
     for name, program in (("answers", ANSWERS), ("asks", "import time; time.sleep(3600)")):
         container = {"name": "main", "image": IMAGE, "command": ["python3", "-c", program]}
-        spec = {"os": {"name": "linux"}, "nodeSelector": {"kubernetes.io/os": "linux"}, "containers": [container]}
-        core.create_namespaced_pod(NAMESPACE, {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec})
+        spec = {
+            "os": {"name": "linux"},
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "containers": [container],
+        }
+        core.create_namespaced_pod(
+            NAMESPACE, {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec}
+        )
     while True:
         found = [core.read_namespaced_pod(name, NAMESPACE) for name in ("answers", "asks")]
         if all(pod.status.phase == "Running" for pod in found):
@@ -56,7 +62,10 @@ def pods(core: client.CoreV1Api) -> str:
 def seconds_to_packets(core: client.CoreV1Api, rounds: int) -> list[float]:
     """Seconds from sending the request to the last datagram that passed, each round, to a millisecond."""
     address, networking = pods(core), client.NetworkingV1Api(core.api_client)
-    policy = {"metadata": {"name": "nobody"}, "spec": {"podSelector": {"matchLabels": {"app": "answers"}}}}
+    policy = {
+        "metadata": {"name": "nobody"},
+        "spec": {"podSelector": {"matchLabels": {"app": "answers"}}},
+    }
     found = []
     for number in range(rounds):
         command = ["python3", "-c", ASKS, address, str(8000 + 2000 * number)]

@@ -81,17 +81,27 @@ class Book:
     """All figures, on disk."""
 
     def __init__(self) -> None:
-        plain = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"runs": {}, "figures": []}
-        self.figures = {figure.key: figure for figure in (Figure(**entry) for entry in plain["figures"])}
+        plain = (
+            json.loads(RESULTS.read_text(encoding="utf-8"))
+            if RESULTS.exists()
+            else {"runs": {}, "figures": []}
+        )
+        self.figures = {
+            figure.key: figure for figure in (Figure(**entry) for entry in plain["figures"])
+        }
         self.machines: dict[str, str] = plain["runs"]
         """Run to the machine that it was on."""
 
     def put(self, figure: Figure) -> None:
         self.figures[figure.key] = figure
         self.machines[figure.run] = machine.describe()
-        kept = {run: self.machines[run] for run in sorted({item.run for item in self.figures.values()})}
+        kept = {
+            run: self.machines[run] for run in sorted({item.run for item in self.figures.values()})
+        }
         RESULTS.parent.mkdir(exist_ok=True)
-        entries = [asdict(item) for item in sorted(self.figures.values(), key=lambda figure: figure.key)]
+        entries = [
+            asdict(item) for item in sorted(self.figures.values(), key=lambda figure: figure.key)
+        ]
         RESULTS.write_text(json.dumps({"runs": kept, "figures": entries}, indent=0) + "\n")
         print(
             f"{figure.size}x{figure.size} {figure.policy:6} {figure.give_up} s, exec {figure.cost} ms: "
@@ -127,13 +137,22 @@ class Harness:
         pods = self.where.pods[:size]
         pairs = [(source, target.tcp(8080)) for source in pods for target in pods]
         right = [self.where.allowed(policy, source, target) for source in pods for target in pods]
-        attempts = [Attempt(source=s, kind=Kind.TCP, give_up_after=give_up, target=t) for s, t in pairs]
+        attempts = [
+            Attempt(source=s, kind=Kind.TCP, give_up_after=give_up, target=t) for s, t in pairs
+        ]
         shape = (size, self.cost, policy, give_up)
         if "warm" in methods or "decision" in methods:
             prober = self.prober()
             prober.observe([attempt for attempt in attempts if attempt.target == pods[0].tcp(8080)])
             if "warm" in methods:
-                self.ours(shape, "warm", prober, attempts, right, rounds=3 if size <= 30 and give_up == 1 else 1)
+                self.ours(
+                    shape,
+                    "warm",
+                    prober,
+                    attempts,
+                    right,
+                    rounds=3 if size <= 30 and give_up == 1 else 1,
+                )
             if "decision" in methods and policy == "half":
                 self.decision(shape, prober, pods)
             prober.close()
@@ -179,8 +198,14 @@ class Harness:
         give_up = shape[3]
         expect = Expect(prober, self.where.patient(give_up))
         pairs = [(source, target) for source in pods for target in pods]
-        open_ = [(source, to.tcp(8080)) for source, to in pairs if self.where.allowed("half", source, to)]
-        shut = [(source, to.tcp(8080)) for source, to in pairs if not self.where.allowed("half", source, to)]
+        open_ = [
+            (source, to.tcp(8080)) for source, to in pairs if self.where.allowed("half", source, to)
+        ]
+        shut = [
+            (source, to.tcp(8080))
+            for source, to in pairs
+            if not self.where.allowed("half", source, to)
+        ]
         self.where.enforce("open")
         self.where.settle(prober, pods, "open")
         expect.controls([*open_, *shut], because="no policy is in force")
@@ -188,7 +213,16 @@ class Harness:
         busy, begun = load(), time.perf_counter()
         expect.matrix(open=open_, closed=shut, because="half of the pods let nobody in")
         seconds = time.perf_counter() - begun
-        self.note(shape, "decision", seconds, execs=None, pairs=len(pairs), rounds=1, wrong=None, load=busy)
+        self.note(
+            shape,
+            "decision",
+            seconds,
+            execs=None,
+            pairs=len(pairs),
+            rounds=1,
+            wrong=None,
+            load=busy,
+        )
 
     def naive(
         self, shape: Shape, workers: int, pairs: Sequence[tuple[Workload, Target]],
@@ -215,7 +249,14 @@ class Harness:
         scale = len(pairs) / len(chosen)
         execs = round(naive.execs * scale)
         self.note(
-            shape, f"naive-{workers}", seconds * scale, execs=execs, pairs=len(chosen), rounds=1, wrong=wrong, load=busy
+            shape,
+            f"naive-{workers}",
+            seconds * scale,
+            execs=execs,
+            pairs=len(chosen),
+            rounds=1,
+            wrong=wrong,
+            load=busy,
         )
 
     def note(self, shape: Shape, method: str, seconds: float, **more: Any) -> None:
@@ -237,7 +278,10 @@ class Harness:
 def section(book: Book) -> str:
     """The part of docs/performance.md."""
     found = book.figures
-    runs = {run: chr(ord("A") + number) for number, run in enumerate(sorted({figure.run for figure in found.values()}))}
+    runs = {
+        run: chr(ord("A") + number)
+        for number, run in enumerate(sorted({figure.run for figure in found.values()}))
+    }
     lines = [
         BEGIN,
         "## Probing: the suite's agents against one exec per probe",
@@ -252,7 +296,10 @@ def section(book: Book) -> str:
         "load: of the machine, before the first figure of the row. run: of which the figures are, in their order;",
         "naive-3 / warm is given only where both are of the same.",
         "",
-        *(f"- {letter}: {_told(run)}. Machine: {book.machines[run]}." for run, letter in runs.items()),
+        *(
+            f"- {letter}: {_told(run)}. Machine: {book.machines[run]}."
+            for run, letter in runs.items()
+        ),
         "",
         "| pods | policy | deny time-out | exec costs | warm | cold | decision | naive-1 | naive-3 | naive-3 / warm "
         "| execs | load | run |",
@@ -261,7 +308,11 @@ def section(book: Book) -> str:
     for size, cost, policy, give_up in sorted({key[:4] for key in found}, key=_order):
         row = {method: found.get((size, cost, policy, give_up, method)) for method in METHODS}
         warm, three, cold = row["warm"], row["naive-3"], row["cold"]
-        ratio = f"{three.seconds / warm.seconds:.0f}" if warm and three and warm.run == three.run else "-"
+        ratio = (
+            f"{three.seconds / warm.seconds:.0f}"
+            if warm and three and warm.run == three.run
+            else "-"
+        )
         execs = f"{cold.execs if cold else '-'} / {three.execs if three else '-'}"
         of = dict.fromkeys(runs[figure.run] for figure in row.values() if figure)
         first = next(figure for figure in row.values() if figure)
@@ -272,8 +323,14 @@ def section(book: Book) -> str:
             f"{cost} ms",
             *(_shown(figure) for figure in row.values()),
         ]
-        lines.append(f"| {' | '.join(cells)} | {ratio} | {execs} | {first.load:g} | {', '.join(of)} |")
-    counted = [(figure.wrong, figure.pairs * figure.rounds) for figure in found.values() if figure.wrong is not None]
+        lines.append(
+            f"| {' | '.join(cells)} | {ratio} | {execs} | {first.load:g} | {', '.join(of)} |"
+        )
+    counted = [
+        (figure.wrong, figure.pairs * figure.rounds)
+        for figure in found.values()
+        if figure.wrong is not None
+    ]
     lines += [
         "",
         f"Pairs that were not found as policy makes them: {sum(wrong for wrong, _ in counted)} of "
@@ -320,10 +377,16 @@ def write(book: Book) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", action="append", choices=[f"{size}x{size}" for size in SIZES], help="sizes")
-    arguments.add_argument("--cost", action="append", type=int, choices=COSTS, help="cost of an exec, ms")
+    arguments.add_argument(
+        "--only", action="append", choices=[f"{size}x{size}" for size in SIZES], help="sizes"
+    )
+    arguments.add_argument(
+        "--cost", action="append", type=int, choices=COSTS, help="cost of an exec, ms"
+    )
     arguments.add_argument("--policy", action="append", choices=POLICIES)
-    arguments.add_argument("--give-up", action="append", type=int, choices=GIVE_UPS, help="deny time-out, s")
+    arguments.add_argument(
+        "--give-up", action="append", type=int, choices=GIVE_UPS, help="deny time-out, s"
+    )
     arguments.add_argument("--method", action="append", choices=METHODS)
     arguments.add_argument("--missing", action="store_true", help="only what has not been measured")
     given = arguments.parse_args()

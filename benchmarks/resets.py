@@ -40,10 +40,14 @@ async def build(plane: Dataplane) -> None:
                 port=port,
             )
         )
-    await plane.update_policy("w", PolicyUpdate(endpoints={"far": EndpointProgram(), "pod": EndpointProgram()}))
+    await plane.update_policy(
+        "w", PolicyUpdate(endpoints={"far": EndpointProgram(), "pod": EndpointProgram()})
+    )
 
 
-def one_round(runner: asyncio.Runner, channel: Channel, plane: Dataplane, count: int) -> tuple[float, float]:
+def one_round(
+    runner: asyncio.Runner, channel: Channel, plane: Dataplane, count: int
+) -> tuple[float, float]:
     """(seconds of the call, seconds until every far end was reset)."""
     with contextlib.ExitStack() as opened, selectors.DefaultSelector() as waiting:
         listener = opened.enter_context(runner.run(sandbox_socket(channel, "pod")))
@@ -58,12 +62,16 @@ def one_round(runner: asyncio.Runner, channel: Channel, plane: Dataplane, count:
             opened.enter_context(listener.accept()[0])
             waiting.register(far, selectors.EVENT_READ)
         begin = time.perf_counter()
-        runner.run(plane.update_policy("w", PolicyUpdate(endpoints={"pod": ALLOW_ALL}, reset=("pod",))))
+        runner.run(
+            plane.update_policy("w", PolicyUpdate(endpoints={"pod": ALLOW_ALL}, reset=("pod",)))
+        )
         called = time.perf_counter() - begin
         while waiting.get_map():
             ready = waiting.select(10)
             if not ready:
-                raise SystemExit(f"{len(waiting.get_map())} of {count} connections were not reset within 10 s")
+                raise SystemExit(
+                    f"{len(waiting.get_map())} of {count} connections were not reset within 10 s"
+                )
             for key, _ in ready:
                 waiting.unregister(key.fileobj)
         return called, time.perf_counter() - begin
@@ -81,7 +89,9 @@ def main() -> None:
             runner.run(build(plane))
             for count in (0, 1, 50, 500):
                 found = [one_round(runner, channel, plane, count) for _ in range(ROUNDS)]
-                call, ended = (statistics.median(times) * 1000 for times in zip(*found, strict=True))
+                call, ended = (
+                    statistics.median(times) * 1000 for times in zip(*found, strict=True)
+                )
                 all_ends = [times[1] * 1000 for times in found]
                 between = f"{min(all_ends):.3g} to {max(all_ends):.3g} ms"
                 print(f"| {count} | {call:.2g} ms | {ended:.3g} ms | {between} | {ROUNDS} |")

@@ -40,16 +40,27 @@ class Topology:
 
     def allowed(self, policy: str, source: Workload, target: Workload) -> bool:
         """What policy makes of a path; a pod always reaches itself."""
-        return policy == "open" or source is target or (policy == "half" and target.uid not in self.closed)
+        return (
+            policy == "open"
+            or source is target
+            or (policy == "half" and target.uid not in self.closed)
+        )
 
     def enforce(self, policy: str) -> None:
         """All open, half of the pods closed, or all; returns when it is in effect."""
         namespace = self.changes.run.namespace
         selector: Obj = {} if policy == "denied" else {"matchLabels": {"half": "closed"}}
         body = {"podSelector": selector, "policyTypes": ["Ingress"]}
-        obj = {"apiVersion": POLICIES, "kind": "NetworkPolicy", "metadata": {"name": "closed"}, "spec": body}
+        obj = {
+            "apiVersion": POLICIES,
+            "kind": "NetworkPolicy",
+            "metadata": {"name": "closed"},
+            "spec": body,
+        }
         if policy == "open":
-            target = ObjectRef(api_version=POLICIES, kind="NetworkPolicy", name="closed", namespace=namespace)
+            target = ObjectRef(
+                api_version=POLICIES, kind="NetworkPolicy", name="closed", namespace=namespace
+            )
             self.changes.delete(target, "all open")
         else:
             self.changes.apply(obj, policy, namespace=namespace)
@@ -59,7 +70,10 @@ class Topology:
 
     def settle(self, prober: Prober, pods: Sequence[Workload], policy: str) -> None:
         """Until one pod's paths to all are what policy makes of them."""
-        asks = [Attempt(source=pods[0], kind=Kind.TCP, give_up_after=0.5, target=pod.tcp(8080)) for pod in pods]
+        asks = [
+            Attempt(source=pods[0], kind=Kind.TCP, give_up_after=0.5, target=pod.tcp(8080))
+            for pod in pods
+        ]
         until = time.monotonic() + 30
         while True:
             seen = prober.observe(asks)
@@ -78,7 +92,11 @@ class Topology:
             name: getattr(field, name) * share
             for name in ("tcp_give_up", "syn_again", "agree_span", "hold", "poll_every")
         }
-        return replace(timings, linux=replace(timings.linux, **changed), windows=replace(timings.windows, **changed))
+        return replace(
+            timings,
+            linux=replace(timings.linux, **changed),
+            windows=replace(timings.windows, **changed),
+        )
 
 
 def _closed(index: int) -> bool:
@@ -90,8 +108,12 @@ def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     plain = load_timings(lab=True)
     timings = replace(
         plain,
-        linux=replace(plain.linux, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
-        windows=replace(plain.windows, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
+        linux=replace(
+            plain.linux, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0
+        ),
+        windows=replace(
+            plain.windows, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0
+        ),
     )
     settings = Settings(timings=timings, run_id="harness", worker="main")
     kube = Kube(from_kubeconfig(kubeconfig), settings.timings.run)
@@ -106,7 +128,14 @@ def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     for index in range(count):
         system = "windows" if index % 5 in {1, 4} else "linux"
         labels = {"half": "closed" if _closed(index) else "open"}
-        wishes.append(Wish(role=f"{system}-client", node=next(nodes[system]), name=f"pod-{index}", labels=labels))
+        wishes.append(
+            Wish(
+                role=f"{system}-client",
+                node=next(nodes[system]),
+                name=f"pod-{index}",
+                labels=labels,
+            )
+        )
     found: dict[str, Workload] = {}
     for start in range(0, count, TOGETHER):
         found |= pods.deploy(wishes[start : start + TOGETHER])

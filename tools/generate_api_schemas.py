@@ -209,7 +209,9 @@ def generate() -> dict[str, Any]:
         for code in types[name]["f"].values():
             if "." in code:
                 waiting.append(code[code.index(".") + 1 :])
-    unused = [place for place in MERGE if place[0] not in types or place[1] not in types[place[0]]["f"]]
+    unused = [
+        place for place in MERGE if place[0] not in types or place[1] not in types[place[0]]["f"]
+    ]
     if unused:
         raise SystemExit(f"merge rules for fields that do not exist: {unused}")
     return dict(sorted(types.items()))

@@ -69,7 +69,10 @@ def _annotations(tree: ast.AST) -> Iterator[Span]:
         for name in ("annotation", "returns"):
             found = getattr(node, name, None)
             if isinstance(found, ast.expr):
-                yield (found.lineno, found.col_offset), (found.end_lineno or 0, found.end_col_offset or 0)
+                yield (
+                    (found.lineno, found.col_offset),
+                    (found.end_lineno or 0, found.end_col_offset or 0),
+                )
 
 
 def chosen(found: Sequence[Mutation], lines: int, seed: str) -> list[Mutation]:
@@ -84,7 +87,9 @@ def chosen(found: Sequence[Mutation], lines: int, seed: str) -> list[Mutation]:
 
 def copy_checkout(target: Path) -> None:
     """Copy every file that git knows, as it stands in the work tree."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
     for name in filter(None, listed.split("\0")):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name)
@@ -94,7 +99,9 @@ def pytest(checkout: Path, *arguments: str) -> int:
     """Run pytest in the copy; its exit code, 1 where it took longer than TIMEOUT."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     try:
-        return subprocess.run(command, cwd=checkout, capture_output=True, check=False, timeout=TIMEOUT).returncode
+        return subprocess.run(
+            command, cwd=checkout, capture_output=True, check=False, timeout=TIMEOUT
+        ).returncode
     except subprocess.TimeoutExpired:
         return 1
 
@@ -103,10 +110,23 @@ def tests_by_line(checkout: Path) -> CoverageData:
     """Run the unit tests once, and record which test executes which line. Raises SystemExit where one fails."""
     settings = checkout / ".coveragerc"
     settings.write_text(f"[run]\nsource = {JUDGE}\ndynamic_context = test_function\n")
-    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-x", *UNIT_TESTS]
+    command = [
+        sys.executable,
+        "-m",
+        "coverage",
+        "run",
+        f"--rcfile={settings}",
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        *UNIT_TESTS,
+    ]
     run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     if run.returncode:
-        raise SystemExit(f"the unit tests fail before anything is changed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+        raise SystemExit(
+            f"the unit tests fail before anything is changed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
+        )
     data = CoverageData(str(checkout / ".coverage"))
     data.read()
     return data
@@ -142,8 +162,12 @@ def survives(checkout: Path, mutation: Mutation, covering: Sequence[str]) -> boo
 def difference(checkout: Path, mutation: Mutation) -> str:
     """Return the changed lines, before and after."""
     source = (checkout / mutation.path).read_text()
-    lines = unified_diff(source.splitlines(), changed(source, mutation).splitlines(), n=0, lineterm="")
-    return "\n".join(f"    {line}" for line in lines if line[:3] not in ("---", "+++") and line[0] in "+-")
+    lines = unified_diff(
+        source.splitlines(), changed(source, mutation).splitlines(), n=0, lineterm=""
+    )
+    return "\n".join(
+        f"    {line}" for line in lines if line[:3] not in ("---", "+++") and line[0] in "+-"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -153,7 +177,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
     parser.add_argument("--seed", default="", help="default: the id of the commit")
     options = parser.parse_args(arguments)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder)
         copy_checkout(checkout)

@@ -97,7 +97,13 @@ class Unusable(Exception):
 
 
 def add(
-    root: Path, claim: str, *, kind: str = "traffic", area: str = "", source: str = "", suite: str = ""
+    root: Path,
+    claim: str,
+    *,
+    kind: str = "traffic",
+    area: str = "",
+    source: str = "",
+    suite: str = "",
 ) -> list[Path]:
     """Write what is missing of a claim; the files that were written.
 
@@ -130,19 +136,29 @@ def add(
 
 def _file_of(data: Path, family: str, area: str) -> Path:
     """The file that has the family's claims, or the one that was named."""
-    having = [path for path in sorted(data.glob("*.yaml")) if re.search(rf"^  - id: {family}-", _read(path), re.M)]
+    having = [
+        path
+        for path in sorted(data.glob("*.yaml"))
+        if re.search(rf"^  - id: {family}-", _read(path), re.M)
+    ]
     named = data / f"{area}.yaml"
     if area and not (named.is_file() and re.search(r"^claims:", _read(named), re.M)):
         raise Unusable(f"there is no area {area}; there are {', '.join(_areas(data))}")
     if area and having and named not in having:
         raise Unusable(f"claims {family} are in {having[0].name}, not in {named.name}")
     if not (area or having):
-        raise Unusable(f"no claim begins with {family}- yet: name an area, {', '.join(_areas(data))}")
+        raise Unusable(
+            f"no claim begins with {family}- yet: name an area, {', '.join(_areas(data))}"
+        )
     return named if area else having[0]
 
 
 def _areas(data: Path) -> list[str]:
-    return [path.stem for path in sorted(data.glob("*.yaml")) if re.search(r"^claims:", _read(path), re.M)]
+    return [
+        path.stem
+        for path in sorted(data.glob("*.yaml"))
+        if re.search(r"^claims:", _read(path), re.M)
+    ]
 
 
 def _with_entry(text: str, claim: str, source: str, kind: Kind) -> str:
@@ -151,9 +167,14 @@ def _with_entry(text: str, claim: str, source: str, kind: Kind) -> str:
     numbers = [int(found) for found in re.findall(rf"^  - id: {family}-(\d+)$", text, re.M)]
     following = max(numbers, default=0) + 1
     if int(number) != following:
-        raise Unusable(f"claims are numbered without gaps: the next of {family} is {family}-{following}")
+        raise Unusable(
+            f"claims are numbered without gaps: the next of {family} is {family}-{following}"
+        )
     entries = re.split(r"(?m)^(?=  - id: )", text)
-    last = max((at for at, entry in enumerate(entries) if _starts(entry, f"{family}-")), default=len(entries) - 1)
+    last = max(
+        (at for at, entry in enumerate(entries) if _starts(entry, f"{family}-")),
+        default=len(entries) - 1,
+    )
     before = entries[last]
     made = ENTRY.format(
         claim=claim,
@@ -184,7 +205,9 @@ def _test_of(suites: Path, claim: str, folder: str, area: str) -> Path | None:
         text = _read(path)
         if f'verifies("{claim}"' in text:
             return None
-        beside[path.parent.name] = beside.get(path.parent.name, 0) + text.count(f'verifies("{family}-')
+        beside[path.parent.name] = beside.get(path.parent.name, 0) + text.count(
+            f'verifies("{family}-'
+        )
     most = max(beside, key=lambda name: beside[name], default="")
     named = folder or (most if beside.get(most) else area)
     return suites / named / f"test_{claim.lower().replace('-', '_')}.py"
@@ -196,15 +219,30 @@ def _read(path: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the files and name them; 4 for what cannot be made."""
-    parser = argparse.ArgumentParser(prog="new_claim.py", description="begin a claim: catalog entry and test")
+    parser = argparse.ArgumentParser(
+        prog="new_claim.py", description="begin a claim: catalog entry and test"
+    )
     parser.add_argument("claim", metavar="ID", help="CONN-8")
     parser.add_argument("--kind", choices=KINDS, default="traffic", help="what its test looks at")
-    parser.add_argument("--area", default="", help="file of the catalog, for the first claim of a family")
-    parser.add_argument("--source", default="", help="document of documents.yaml, or an issue: calico#10199")
-    parser.add_argument("--suite", default="", help="folder of suites/ (default: that of the family's other tests)")
+    parser.add_argument(
+        "--area", default="", help="file of the catalog, for the first claim of a family"
+    )
+    parser.add_argument(
+        "--source", default="", help="document of documents.yaml, or an issue: calico#10199"
+    )
+    parser.add_argument(
+        "--suite", default="", help="folder of suites/ (default: that of the family's other tests)"
+    )
     given = parser.parse_args(arguments)
     try:
-        written = add(ROOT, given.claim, kind=given.kind, area=given.area, source=given.source, suite=given.suite)
+        written = add(
+            ROOT,
+            given.claim,
+            kind=given.kind,
+            area=given.area,
+            source=given.source,
+            suite=given.suite,
+        )
     except Unusable as unusable:
         print(f"new-claim: {unusable}", file=sys.stderr)
         return 4

@@ -20,7 +20,17 @@ GOLDEN = ROOT / "tests" / "contract" / "golden"
 PACKAGED = ROOT / "lib" / "conformance" / "probe" / "golden.json"
 QUIT = {"type": "quit"}
 OF_THE_POD = {"$ECHO", "$REFUSING"}
-BESIDE = {"$DROPPING", "$RESETTING", "$CLOSING", "$SILENT", "$HTTP", "$DNS", "$EMPTY", "$COUNT", "$SAME"}
+BESIDE = {
+    "$DROPPING",
+    "$RESETTING",
+    "$CLOSING",
+    "$SILENT",
+    "$HTTP",
+    "$DNS",
+    "$EMPTY",
+    "$COUNT",
+    "$SAME",
+}
 """Servers of ``golden_server.py``."""
 IDENTITY = {"ns/echo": "$POD", "w1": "$NODE"}
 """What the echo server of the contract tests calls itself, and what stands for a pod's own name."""
@@ -64,7 +74,11 @@ def _inner(conversation: dict[str, Any]) -> dict[str, Any] | None:
     hello, *inner, leave, bye = conversation["lines"]
     text = json.dumps(inner)
     servers = set(re.findall(r'"(\$[A-Z0-9]+)"', text))
-    refused = all(line.get("from", {}).get("type") == "error" for line in inner if not {"to", "text"} & set(line))
+    refused = all(
+        line.get("from", {}).get("type") == "error"
+        for line in inner
+        if not {"to", "text"} & set(line)
+    )
     named = set() if refused else servers
     plain = set(conversation) == {"case", "lines"} and named <= OF_THE_POD | BESIDE
     timely = "$REFUSING" not in named or not named & {"$DROPPING", "$SILENT"}
@@ -72,11 +86,17 @@ def _inner(conversation: dict[str, Any]) -> dict[str, Any] | None:
     small = not any(f'"{word}"' in text for word in LARGE)
     whole = all(line.get("text", "\n").endswith("\n") and "end" not in line for line in inner)
     alone = conversation["case"] == ALONE
-    usual = leave == {"to": QUIT} and bye.get("from", {}).get("reason") == "quit" and "from" in hello
+    usual = (
+        leave == {"to": QUIT} and bye.get("from", {}).get("reason") == "quit" and "from" in hello
+    )
     if alone or not (plain and timely and short and small and whole and usual and inner):
         return None
     beside = {"beside": True} if named & BESIDE else {}
-    return {"case": conversation["case"], **beside, "lines": _for_pods(inner, servers - named - OF_THE_POD)}
+    return {
+        "case": conversation["case"],
+        **beside,
+        "lines": _for_pods(inner, servers - named - OF_THE_POD),
+    }
 
 
 def _for_pods(document: Any, unused: set[str]) -> Any:
@@ -88,8 +108,15 @@ def _for_pods(document: Any, unused: set[str]) -> Any:
         port = made.get("port")
         if isinstance(port, str) and port in BESIDE:
             made["host"] = "$HOST"
-        ends_by_itself = port in ("$REFUSING", "$RESETTING", "$CLOSING") or made.get("give_up_ms") == 2000
-        if isinstance(made.get("give_up_ms"), int) and str(port).startswith("$") and port != "$ECHO" and ends_by_itself:
+        ends_by_itself = (
+            port in ("$REFUSING", "$RESETTING", "$CLOSING") or made.get("give_up_ms") == 2000
+        )
+        if (
+            isinstance(made.get("give_up_ms"), int)
+            and str(port).startswith("$")
+            and port != "$ECHO"
+            and ends_by_itself
+        ):
             made["give_up_ms"] = PATIENT_MS
         return made
     if isinstance(document, str):
@@ -103,7 +130,9 @@ def _renamed(document: Any, number: str) -> Any:
         return [_renamed(value, number) for value in document]
     if isinstance(document, dict):
         made = {key: _renamed(value, number) for key, value in document.items()}
-        return made | ({"stream": made["stream"] + number} if made.get("stream") in ("a", "A") else {})
+        return made | (
+            {"stream": made["stream"] + number} if made.get("stream") in ("a", "A") else {}
+        )
     return document
 
 

@@ -22,7 +22,13 @@ from websocket import WebSocket, create_connection
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PICTURES = (
     ("report", "violated", 1280, 900, {}),
-    ("report-dark", "violated", 1280, 900, {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
+    (
+        "report-dark",
+        "violated",
+        1280,
+        900,
+        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
+    ),
     ("report-phone", "violated", 420, 1100, {}),
     ("report-healthy", "healthy", 1280, 900, {}),
     ("report-print", "healthy", 704, 1000, {"media": "print"}),
@@ -48,7 +54,13 @@ class Tab:
 
     def picture(self, page: Path, width: int, height: int, media: dict[str, Any]) -> bytes:
         """The top of a page, as PNG."""
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         self.ask("Emulation.setEmulatedMedia", **media)
         self.ask("Page.navigate", url=page.as_uri())
         told = {"expression": "document.readyState", "returnByValue": True}
@@ -67,7 +79,9 @@ def address(profile: Path) -> str:
         time.sleep(0.1)
     port = told.read_text().splitlines()[0]
     with urlopen(f"http://127.0.0.1:{port}/json") as answer:
-        return next(one["webSocketDebuggerUrl"] for one in json.load(answer) if one["type"] == "page")
+        return next(
+            one["webSocketDebuggerUrl"] for one in json.load(answer) if one["type"] == "page"
+        )
 
 
 def main() -> None:
@@ -75,12 +89,22 @@ def main() -> None:
     if len(sys.argv) != 3:
         raise SystemExit(__doc__)
     folders = dict(zip(("healthy", "violated"), map(Path, sys.argv[1:]), strict=True))
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if chromium is None:
         raise SystemExit("no Chromium on the PATH")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         quiet = ("gpu", "background-networking", "component-update", "sync")
-        options = ("--headless", "--no-sandbox", "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0")
+        options = (
+            "--headless",
+            "--no-sandbox",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--remote-debugging-port=0",
+        )
         browser = subprocess.Popen(
             [chromium, *options, *(f"--disable-{one}" for one in quiet), f"--user-data-dir={profile}", "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

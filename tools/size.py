@@ -55,14 +55,22 @@ def statements(tree: ast.AST) -> int:
 def _weight(node: ast.stmt) -> int:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return 0
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ):
         return 0
     return len(_packed(node)) or 1
 
 
 def _packed(node: ast.stmt) -> list[ast.expr]:
     """Return the targets of ``a, b = 1, 2``, and nothing for any other statement."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    ):
         return node.targets[0].elts
     return []
 
@@ -91,7 +99,9 @@ def rooms(lib: Path) -> dict[str, Room]:
         room = measured.setdefault(room_of(module, lib), Room())
         room.statements += statements(tree)
         room.functions += functions(source, str(path.relative_to(lib)))
-        room.imports |= {room_of(imported, lib) for imported in _imports(tree, module.partition(".")[0])}
+        room.imports |= {
+            room_of(imported, lib) for imported in _imports(tree, module.partition(".")[0])
+        }
     for name, room in measured.items():
         room.imports.discard(name)
     return measured
@@ -111,7 +121,11 @@ def room_of(module: str, lib: Path) -> str:
 
 def _imports(tree: ast.AST, library: str) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(library + "."):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.startswith(library + ".")
+        ):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module == library:
             yield from (f"{library}.{alias.name}" for alias in node.names)
@@ -122,9 +136,16 @@ def _imports(tree: ast.AST, library: str) -> Iterator[str]:
 def table(measured: dict[str, Room]) -> str:
     """Return one line per room, then one per library and one for all of lib/."""
     heading = f"{'room':34} statements functions over {COMPLEX} highest imports"
-    lines = [heading, *(_line(name, [room], len(room.imports)) for name, room in sorted(measured.items()))]
+    lines = [
+        heading,
+        *(_line(name, [room], len(room.imports)) for name, room in sorted(measured.items())),
+    ]
     for library in LIBRARIES:
-        lines.append(_line(library, [room for name, room in measured.items() if name.split(".")[0] == library]))
+        lines.append(
+            _line(
+                library, [room for name, room in measured.items() if name.split(".")[0] == library]
+            )
+        )
     lines.append(_line("lib/", list(measured.values())))
     return "\n".join(lines)
 

@@ -49,7 +49,9 @@ FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program.  Returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    getattr(sys.stdout, "reconfigure", dict)(errors="backslashreplace")  # a name that no terminal shows ends nothing
+    getattr(sys.stdout, "reconfigure", dict)(
+        errors="backslashreplace"
+    )  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         _run(given[1:])
     try:
@@ -87,56 +89,102 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="calico-conformance", description="Run the suite; read, judge and compare its reports.")
+    parser = _Parser(
+        prog="calico-conformance", description="Run the suite; read, judge and compare its reports."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    commands.add_parser("run", help="run the suite: every option is pytest's, and reports go to ./reports")
+    commands.add_parser(
+        "run", help="run the suite: every option is pytest's, and reports go to ./reports"
+    )
 
-    one = commands.add_parser("files", help="print the folder that has suites/ and manifests/, roles included")
+    one = commands.add_parser(
+        "files", help="print the folder that has suites/ and manifests/, roles included"
+    )
     one.set_defaults(run=_files)
 
     _users(commands)
 
-    one = commands.add_parser("diff", help="what changed from one report to another; exit code 1 when it became worse")
-    one.add_argument("old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run")
+    one = commands.add_parser(
+        "diff", help="what changed from one report to another; exit code 1 when it became worse"
+    )
+    one.add_argument(
+        "old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run"
+    )
     one.add_argument("new", type=Path, metavar="NEW")
     one.add_argument("--format", choices=FORMS, default="text")
-    one.add_argument("-v", "--verbose", action="store_true", help="a line for each part and build of a claim, too")
+    one.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="a line for each part and build of a claim, too",
+    )
     one.set_defaults(run=_diff)
 
     one = commands.add_parser("show", help="the summary of a report, or its page")
-    one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
-    one.add_argument("--html", type=Path, metavar="FILE", help="write the page of the report instead")
+    one.add_argument(
+        "report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run"
+    )
+    one.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the page of the report instead"
+    )
     one.add_argument("--format", choices=("text", "markdown"), default="text")
     one.add_argument("-v", "--verbose", action="store_true", help="with figures of the run")
     one.set_defaults(run=_show)
 
-    one = commands.add_parser("pack", help="one archive of a run to attach to an issue, without secrets and host paths")
+    one = commands.add_parser(
+        "pack", help="one archive of a run to attach to an issue, without secrets and host paths"
+    )
     one.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
     one.add_argument("--to", type=Path, metavar="FILE", help="default: RUN.zip in this folder")
     one.set_defaults(run=_pack)
 
     lines = [f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values()]
     one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
-    one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
-    one.add_argument("--require", metavar="SET[,SET]", required=True, action="append", help="; ".join(lines))
+    one.add_argument(
+        "report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run"
+    )
+    one.add_argument(
+        "--require", metavar="SET[,SET]", required=True, action="append", help="; ".join(lines)
+    )
     one.add_argument("--waivers", type=Path, metavar="FILE")
     one.set_defaults(run=_gate)
 
     one = commands.add_parser(
-        "rerun", help="run again what a report leaves open or found wrong, and merge", usage=RERUN_USAGE
+        "rerun",
+        help="run again what a report leaves open or found wrong, and merge",
+        usage=RERUN_USAGE,
     )
-    one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
-    one.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="the cluster, and other options of pytest")
+    one.add_argument(
+        "report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run"
+    )
+    one.add_argument(
+        "rest",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="the cluster, and other options of pytest",
+    )
     one.set_defaults(run=_rerun)
 
     one = commands.add_parser("claims", help="what each claim says on a kind of cluster in health")
-    one.add_argument("--kind", default="", metavar="NAME", help="bgp, aks ... (default: list the kinds)")
+    one.add_argument(
+        "--kind", default="", metavar="NAME", help="bgp, aks ... (default: list the kinds)"
+    )
     one.set_defaults(run=_claims)
 
-    one = commands.add_parser("policy", help="who reaches whom under policies, as promised, on Windows and by release")
-    one.add_argument("files", type=Path, nargs="+", metavar="FILE", help="YAML: policies, tiers, namespaces, pods ...")
-    one.add_argument("--address", action="append", default=[], metavar="IPV4", help="an end that is no pod")
+    one = commands.add_parser(
+        "policy", help="who reaches whom under policies, as promised, on Windows and by release"
+    )
+    one.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="YAML: policies, tiers, namespaces, pods ...",
+    )
+    one.add_argument(
+        "--address", action="append", default=[], metavar="IPV4", help="an end that is no pod"
+    )
     one.set_defaults(run=_policy)
     return parser
 
@@ -144,24 +192,40 @@ def _parser() -> argparse.ArgumentParser:
 def _users(commands: Any) -> None:
     """The commands that make users, or print what makes them."""
     one = commands.add_parser(
-        "kubeconfig", help="make a user for the suite with the rights that it needs, and print a kubeconfig of it"
+        "kubeconfig",
+        help="make a user for the suite with the rights that it needs, and print a kubeconfig of it",
     )
     one.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="the administrator's (default: what KUBECONFIG names)"
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="the administrator's (default: what KUBECONFIG names)",
     )
     one.add_argument("--context", metavar="NAME", help="context in it")
     one.add_argument("--role", choices=runner.ROLES, help=f"default: {runner.ROLES[0]}")
-    one.add_argument("--with", choices=runner.BESIDE, action="append", default=[], dest="beside",
-                     help="a role beside it (repeatable)")  # fmt: skip
-    one.add_argument("--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)")
-    one.add_argument("--namespaces-prefix", metavar="PREFIX",
-                     help="make what `namespaces PREFIX` prints, and a user of that role alone")  # fmt: skip
+    one.add_argument(
+        "--with",
+        choices=runner.BESIDE,
+        action="append",
+        default=[],
+        dest="beside",
+        help="a role beside it (repeatable)",
+    )
+    one.add_argument(
+        "--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)"
+    )
+    one.add_argument(
+        "--namespaces-prefix",
+        metavar="PREFIX",
+        help="make what `namespaces PREFIX` prints, and a user of that role alone",
+    )
     workers: dict[str, Any] = {"type": int, "metavar": "N", "default": WORKERS}
     one.add_argument("--workers", help="that such runs may have (default: %(default)d)", **workers)
     one.set_defaults(run=_kubeconfig)
 
     one = commands.add_parser(
-        "namespaces", help="print what prepares a cluster for runs with --namespaces-prefix: namespaces, roles, a user"
+        "namespaces",
+        help="print what prepares a cluster for runs with --namespaces-prefix: namespaces, roles, a user",
     )
     one.add_argument("prefix", metavar="PREFIX", help="beginning of their names")
     one.add_argument("--workers", help="that a run may have (default: %(default)d)", **workers)
@@ -177,7 +241,14 @@ def _claims(options: argparse.Namespace) -> int:
 
 def _run(rest: Sequence[str]) -> NoReturn:
     """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are its own."""
-    program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
+    program = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        str(ROOT / "suites"),
+    ]
     named = any(word.partition("=")[0] == "--report-dir" for word in rest)
     here = [] if named else [f"--report-dir={Path.cwd() / 'reports'}"]
     if _caches(rest):  # pytest knows no cache_dir without the plugin of its cache
@@ -189,7 +260,10 @@ def _run(rest: Sequence[str]) -> NoReturn:
 def _caches(rest: Sequence[str]) -> bool:
     """Whether pytest, called with these options and those of its environment, keeps its cache."""
     every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
-    return "-pno:cacheprovider" not in every and ("-p", "no:cacheprovider") not in itertools.pairwise(every)
+    return "-pno:cacheprovider" not in every and (
+        "-p",
+        "no:cacheprovider",
+    ) not in itertools.pairwise(every)
 
 
 def _files(_: argparse.Namespace) -> int:
@@ -205,8 +279,11 @@ def _namespaces(options: argparse.Namespace) -> int:
 def _kubeconfig(options: argparse.Namespace) -> int:
     """Printed to a file, it is one that its owner alone may read."""
     if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
-        raise UsageProblem(f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years")
-    prefix, role = options.namespaces_prefix, options.role or runner.ROLES[0]
+        raise UsageProblem(
+            f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years"
+        )
+    prefix = options.namespaces_prefix
+    role = options.role or runner.ROLES[0]
     if prefix and (options.role or options.beside):
         raise UsageProblem("--namespaces-prefix has a role of its own: leave out --role and --with")
     if prefix:
@@ -222,7 +299,11 @@ def _kubeconfig(options: argparse.Namespace) -> int:
         user = runner.runner(kube, account, objects, round(options.hours * 3600))
         text = runner.kubeconfig(kube, user)
     except ApiRefused as refusal:
-        hint = "; roles and users are made by an administrator of the cluster" if refusal.forbidden else ""
+        hint = (
+            "; roles and users are made by an administrator of the cluster"
+            if refusal.forbidden
+            else ""
+        )
         raise SuiteError(f"{first_line(refusal)}{hint}") from None
     finally:
         kube.close()
@@ -247,7 +328,9 @@ def _policy(options: argparse.Namespace) -> int:
     from conformance.kube import manifest
 
     given = [obj for file in options.files for obj in manifest.load(file)]
-    objects = [obj for one in given for obj in (one.get("items") or [] if one["kind"] == "List" else [one])]
+    objects = [
+        obj for one in given for obj in (one.get("items") or [] if one["kind"] == "List" else [one])
+    ]
     print("\n".join(reach_text.text(Reach(objects, options.address))))
     return 0
 
@@ -261,11 +344,15 @@ def _diff(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     report = read(options.report)
     if options.html:
-        page.write(report.plain, options.html, folder=options.report if options.report.is_dir() else None)
+        page.write(
+            report.plain, options.html, folder=options.report if options.report.is_dir() else None
+        )
     else:
         lines = _summary(report, options.verbose)
         if options.format == "markdown":  # columns run together there but in a block of code
-            fence = "`" * max([3, *(len(several) + 1 for several in re.findall("`+", "\n".join(lines)))])
+            fence = "`" * max(
+                [3, *(len(several) + 1 for several in re.findall("`+", "\n".join(lines)))]
+            )
             lines = [f"# {printable(page.headline(report.plain)[0])}", fence, *lines, fence]
         print("\n".join(lines))
     return 0
@@ -297,8 +384,16 @@ def _gate(options: argparse.Namespace) -> int:
     accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
     report = read(options.report)
     results = gate.judge(report, sets().named(",".join(options.require)), accepted, catalog())
-    told = [{"name": one.name, "answer": one.answer, "headline": one.headline, "waived": [],
-             "obstacles": list(map(str, one.obstacles))} for one in results]  # fmt: skip
+    told = [
+        {
+            "name": one.name,
+            "answer": one.answer,
+            "headline": one.headline,
+            "waived": [],
+            "obstacles": list(map(str, one.obstacles)),
+        }
+        for one in results
+    ]
     plain = {**report.plain, "gates": told}
     for each in summed_up.gates(plain):
         print(*each["headlines"], *(f"  {printable(line)}" for line in each["obstacles"]), sep="\n")

@@ -56,7 +56,9 @@ class ProbeBroken(SuiteError):
     Keeps all that was seen up to then (``seen``) and what the transport said (``transport``).
     """
 
-    def __init__(self, message: str | Explanation, seen: Sequence[Observation] = (), transport: str = "") -> None:
+    def __init__(
+        self, message: str | Explanation, seen: Sequence[Observation] = (), transport: str = ""
+    ) -> None:
         super().__init__(message)
         self.seen = tuple(seen)
         self.transport = transport
@@ -65,7 +67,9 @@ class ProbeBroken(SuiteError):
 class ControlBroken(SuiteError):
     """A control beside or before a denial failed, so the denial proves nothing; says which control."""
 
-    def __init__(self, message: str | Explanation, control: str, seen: Sequence[Observation] = ()) -> None:
+    def __init__(
+        self, message: str | Explanation, control: str, seen: Sequence[Observation] = ()
+    ) -> None:
         super().__init__(message)
         self.control = control
         self.seen = tuple(seen)

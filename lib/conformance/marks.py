@@ -53,12 +53,17 @@ def verifies(
     if claim not in claims:
         near = claims.nearest(claim)
         raise pytest.UsageError(
-            f"verifies({claim!r}): no such claim" + (f"; meant {' or '.join(near)}?" if near else "")
+            f"verifies({claim!r}): no such claim"
+            + (f"; meant {' or '.join(near)}?" if near else "")
         )
     if active and claims[claim].active is None:
-        raise pytest.UsageError(f"verifies({claim!r}, active=True): the catalog knows no active half of {claim}")
+        raise pytest.UsageError(
+            f"verifies({claim!r}, active=True): the catalog knows no active half of {claim}"
+        )
     if (applies or provisional) and not part:
-        raise pytest.UsageError(f"verifies({claim!r}): name the part; what holds for the whole claim, the catalog says")
+        raise pytest.UsageError(
+            f"verifies({claim!r}): name the part; what holds for the whole claim, the catalog says"
+        )
     try:
         where = conditions(applies or {})
     except CatalogError as error:
@@ -94,7 +99,9 @@ def about(*words: str) -> pytest.MarkDecorator:
     """Subjects of ``-k`` that no claim is about alone, and this test is: ``udp``."""
     unknown = [word for word in words if word not in ABOUT]
     if unknown:
-        raise pytest.UsageError(f"about({unknown[0]!r}): no such subject; there are {', '.join(ABOUT)}")
+        raise pytest.UsageError(
+            f"about({unknown[0]!r}): no such subject; there are {', '.join(ABOUT)}"
+        )
     return pytest.mark.about(*words)
 
 
@@ -183,7 +190,12 @@ def each_build(claim: str, part: str) -> pytest.MarkDecorator:
                 builds,
                 id=build.replace(" ", "-"),
                 marks=[
-                    verifies(claim, part=part.format(build=build), applies={"windows_builds": builds}, provisional=True)
+                    verifies(
+                        claim,
+                        part=part.format(build=build),
+                        applies={"windows_builds": builds},
+                        provisional=True,
+                    )
                 ],
             )
             for build, builds in BUILDS.items()
@@ -212,7 +224,9 @@ def either_policy_api(name: str) -> pytest.MarkDecorator:
         "policy",
         [
             pytest.param("kubernetes", marks=[manifest(f"policy/kubernetes/{name}.yaml")]),
-            pytest.param("calico", marks=[manifest(f"policy/calico/{name}.yaml"), needs(calico_policy=True)]),
+            pytest.param(
+                "calico", marks=[manifest(f"policy/calico/{name}.yaml"), needs(calico_policy=True)]
+            ),
         ],
         indirect=True,
     )
@@ -222,6 +236,9 @@ def either_way(path: str) -> pytest.MarkDecorator:
     """The ``policy`` fixture is in turn ingress and egress, ``{way}`` in the manifest's path; ``way`` says which."""
     return pytest.mark.parametrize(
         ("policy", "way"),
-        [pytest.param(way, way, marks=[manifest(path.format(way=way))], id=way) for way in ("ingress", "egress")],
+        [
+            pytest.param(way, way, marks=[manifest(path.format(way=way))], id=way)
+            for way in ("ingress", "egress")
+        ],
         indirect=["policy"],
     )

@@ -23,7 +23,9 @@ def pytest_load_initial_conftests(
         _suggest(parser, given)
         return
     unknown = [flag for flag in given if "=" not in flag]
-    from conformance.plugin.options import WITH_PATHS  # only where it is needed: this hook is called in every project
+    from conformance.plugin.options import (
+        WITH_PATHS,  # only where it is needed: this hook is called in every project
+    )
 
     for option in WITH_PATHS:
         if option in unknown:
@@ -35,7 +37,9 @@ def pytest_load_initial_conftests(
 
 def _suggest(parser: pytest.Parser, unknown: list[str]) -> None:
     """Raise UsageError that names the option that was meant, where one of the unknown ones is nearly that."""
-    names = [name for group in parser._groups for option in group.options for name in option.names()]
+    names = [
+        name for group in parser._groups for option in group.options for name in option.names()
+    ]
     for flag in unknown:
         if near := difflib.get_close_matches(flag.partition("=")[0], names, 1, 0.8):
             raise pytest.UsageError(f"{flag}: no such option; meant {near[0]}?")

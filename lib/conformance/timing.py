@@ -128,7 +128,8 @@ def until(
     if isinstance(clock, ImaginedClock):
         seen = (Answer(observe(), 0.0, accepted=True),)
         return Settled(converged=True, answers=seen, seconds=0.0, description=description)
-    wait, began = _Wait(observe, accept, Deadline(within, clock), description), clock.monotonic()
+    wait = _Wait(observe, accept, Deadline(within, clock), description)
+    began = clock.monotonic()
 
     def given_up() -> bool:
         if not wait.deadline.expired or wait.consecutive:
@@ -146,7 +147,8 @@ def until(
         nonlocal after_another
         if wait.consecutive:
             return after_accepted
-        now, after_another = after_another, min(every, 2 * after_another)
+        now = after_another
+        after_another = min(every, 2 * after_another)
         return now
 
     wait.run(over, given_up, pause, clock)
@@ -167,7 +169,9 @@ def hold(
     It has ``converged`` if what was seen lasted.
     """
     wait = _Wait(observe, accept, Deadline(seconds, clock), description)
-    wait.run(lambda: not wait.answers[-1].accepted, lambda: wait.deadline.expired, lambda: every, clock)
+    wait.run(
+        lambda: not wait.answers[-1].accepted, lambda: wait.deadline.expired, lambda: every, clock
+    )
     return wait.settled(converged=wait.answers[-1].accepted)
 
 
@@ -175,7 +179,11 @@ class _Wait(Generic[T]):
     """The state of one wait: its answers, and how many of the newest were accepted in a row."""
 
     def __init__(
-        self, observe: Callable[[], T], accept: Callable[[T], bool], deadline: Deadline, description: str
+        self,
+        observe: Callable[[], T],
+        accept: Callable[[T], bool],
+        deadline: Deadline,
+        description: str,
     ) -> None:
         self.observe = observe
         self.accept = accept
@@ -204,7 +212,11 @@ class _Wait(Generic[T]):
         return Settled(converged, tuple(self.answers), self.deadline.elapsed, self.description)
 
     def run(
-        self, done: Callable[[], bool], give_up: Callable[[], bool], pause: Callable[[], float], clock: Clock
+        self,
+        done: Callable[[], bool],
+        give_up: Callable[[], bool],
+        pause: Callable[[], float],
+        clock: Clock,
     ) -> None:
         """Ask until ``done`` or, after at least two questions, ``give_up``."""
 

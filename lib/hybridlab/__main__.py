@@ -8,7 +8,9 @@ def command() -> int:
 
     Ctrl-C while its modules are imported ends it without a traceback; ``hybridlab up`` then hears the signal itself.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell had it ignored
+    if (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):  # not where a shell had it ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from hybridlab.cli.main import main
 

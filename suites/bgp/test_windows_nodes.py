@@ -12,17 +12,25 @@ CONFD = (
 
 @verifies("BGP-6")
 @needs(host_process=True)
-def test_remote_access_runs_on_every_windows_node(pods: WorkerPods, bgp: BgpFacts, requires: Readings) -> None:
+def test_remote_access_runs_on_every_windows_node(
+    pods: WorkerPods, bgp: BgpFacts, requires: Readings
+) -> None:
     because = "RemoteAccess is the router by which a Windows node speaks BGP"
     do = "Install-WindowsFeature Routing; Install-RemoteAccess -VpnType RoutingOnly; Start-Service RemoteAccess"
-    requires.that(bgp.service, "Running", on=pods.ensure_ready("windows-server"), because=because, do=do)
+    requires.that(
+        bgp.service, "Running", on=pods.ensure_ready("windows-server"), because=because, do=do
+    )
 
 
 @verifies("BGP-1")
 @needs(host_process=True)
-def test_every_windows_node_has_a_session_with_every_node(pods: WorkerPods, bgp: BgpFacts, requires: Readings) -> None:
+def test_every_windows_node_has_a_session_with_every_node(
+    pods: WorkerPods, bgp: BgpFacts, requires: Readings
+) -> None:
     because = "in the mesh every node is every other node's peer, without anybody's configuring it"
-    requires.that(bgp.sessions, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=CONFD)
+    requires.that(
+        bgp.sessions, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=CONFD
+    )
 
 
 @verifies("BGP-2")
@@ -30,9 +38,13 @@ def test_every_windows_node_has_a_session_with_every_node(pods: WorkerPods, bgp:
 def test_every_router_that_a_windows_node_is_to_peer_with_is_its_peer(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = "a BGPPeer that selects a Windows node makes the router its peer, which announces something"
+    because = (
+        "a BGPPeer that selects a Windows node makes the router its peer, which announces something"
+    )
     do = "Get-BgpPeer on the node; compare addresses and AS numbers of both ends"
-    requires.that(bgp.external, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=do)
+    requires.that(
+        bgp.external, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=do
+    )
 
 
 @verifies("XBGP-1")
@@ -40,14 +52,20 @@ def test_every_router_that_a_windows_node_is_to_peer_with_is_its_peer(
 def test_every_windows_node_announces_its_blocks_and_nothing_else(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = "confd's template for Windows knows the node's confirmed IPv4 blocks, and no other network"
+    because = (
+        "confd's template for Windows knows the node's confirmed IPv4 blocks, and no other network"
+    )
     windows = pods.ensure_ready("windows-server")
-    requires.that(bgp.announced, bgp.OWN, on=windows, lifted=bgp.announces_more, because=because, do=CONFD)
+    requires.that(
+        bgp.announced, bgp.OWN, on=windows, lifted=bgp.announces_more, because=because, do=CONFD
+    )
 
 
 @verifies("SVC-3")
 @needs(host_process=True)
-def test_no_windows_node_announces_a_service_network(pods: WorkerPods, bgp: BgpFacts, requires: Readings) -> None:
+def test_no_windows_node_announces_a_service_network(
+    pods: WorkerPods, bgp: BgpFacts, requires: Readings
+) -> None:
     because = "Calico advertises Services from Linux nodes alone"
     windows = pods.ensure_ready("windows-server")
     requires.that(bgp.services, [], "none", on=windows, lifted=bool, because=because, do=CONFD)

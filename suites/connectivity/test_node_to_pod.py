@@ -13,7 +13,9 @@ def test_a_linux_node_reaches_a_pod(
     ways = pods.nodes().to(pods.servers(server_os)).tcp(8080)
     because = "a node talks to pods under its own address, or under that of its overlay device"
     expect.sources(ways, are=addresses.of_node, because=because)
-    fragments.arrive(ways, because="a node fills packets to pods as far as both ends say that they may")
+    fragments.arrive(
+        ways, because="a node fills packets to pods as far as both ends say that they may"
+    )
 
 
 @about("udp")

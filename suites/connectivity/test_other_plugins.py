@@ -17,16 +17,29 @@ def test_pods_of_nodes_in_one_subnet_reach_each_other_by_flannels_routes(
 
 
 @verifies("FL-2")
-def test_flannels_overlay_does_not_carry_windows_pods(platform_objects: PlatformObjects, requires: Readings) -> None:
+def test_flannels_overlay_does_not_carry_windows_pods(
+    platform_objects: PlatformObjects, requires: Readings
+) -> None:
     because = "nobody has tested Calico for Windows with flannel VXLAN"
-    do, windows = "expect surprises, or use flannel host-gw or Calico's own VXLAN", platform_objects.windows
-    requires.that(platform_objects.backend, lambda kind: kind != "vxlan", "another", on=windows, because=because, do=do)
+    do = "expect surprises, or use flannel host-gw or Calico's own VXLAN"
+    windows = platform_objects.windows
+    requires.that(
+        platform_objects.backend,
+        lambda kind: kind != "vxlan",
+        "another",
+        on=windows,
+        because=because,
+        do=do,
+    )
 
 
 @verifies("FL-3")
-def test_flannel_keeps_its_data_in_the_kubernetes_api(platform_objects: PlatformObjects, requires: Readings) -> None:
+def test_flannel_keeps_its_data_in_the_kubernetes_api(
+    platform_objects: PlatformObjects, requires: Readings
+) -> None:
     because = "on Windows flannel finds other nodes there alone, and it tells so on each node that it manages"
-    do, windows = "start every flanneld with --kube-subnet-mgr", platform_objects.windows
+    do = "start every flanneld with --kube-subnet-mgr"
+    windows = platform_objects.windows
     requires.that(platform_objects.subnet_manager, "true", on=windows, because=because, do=do)
 
 
@@ -37,4 +50,7 @@ def test_pods_reach_each_other_by_routes_laid_by_hand(
     pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
     between = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
-    expect.reachable(between, because="win-bridge gives pods addresses of their node's podCIDR, and routes lead there")
+    expect.reachable(
+        between,
+        because="win-bridge gives pods addresses of their node's podCIDR, and routes lead there",
+    )

@@ -24,4 +24,6 @@ def test_datagrams_above_the_mtu_arrive_whole(
     pods: WorkerPods, fragments: Fragments, client_os: OS, server_os: OS
 ) -> None:
     ways = pods.clients(client_os).across(pods.servers(server_os)).udp(8080)
-    fragments.arrive(ways, because="the sender's system cuts them up, and the receiver's puts them together")
+    fragments.arrive(
+        ways, because="the sender's system cuts them up, and the receiver's puts them together"
+    )

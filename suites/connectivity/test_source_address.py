@@ -20,7 +20,9 @@ def test_no_address_is_translated_between_nodes(
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
 @each_os("os")
-def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS) -> None:
+def test_no_address_is_translated_within_a_node(
+    pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS
+) -> None:
     pod_pairs = pods.clients(os).beside(pods.servers(os))
     ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(45000)]
     expect.control(ways, because=OPEN)
@@ -29,17 +31,24 @@ def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Add
 
 @verifies("NAT-1", part="pools", provisional=True)
 def test_no_address_is_translated_between_pools(
-    pods: WorkerPods, pool_clients: PoolClients, calico: CalicoObjects, addresses: Addresses, expect: Expect
+    pods: WorkerPods,
+    pool_clients: PoolClients,
+    calico: CalicoObjects,
+    addresses: Addresses,
+    expect: Expect,
 ) -> None:
     linux = pool_clients.of(calico.pool_cidrs(), anywhere=calico.pool_cidrs(anywhere=True))
-    there, back = linux.to(pods.servers("windows")), pods.clients("windows").to(linux)
+    there = linux.to(pods.servers("windows"))
+    back = pods.clients("windows").to(linux)
     pairs = there.tcp_and_udp(8080) + back.tcp_and_udp(8080)
     expect.control(pairs, because=OPEN)
     expect.sources(pairs, are=addresses.of_pod, because=BECAUSE, control=True)
 
 
 @verifies("NAT-1", part="the demo's port", provisional=True)
-def test_no_address_is_translated_at_the_demos_port(pods: WorkerPods, addresses: Addresses, expect: Expect) -> None:
+def test_no_address_is_translated_at_the_demos_port(
+    pods: WorkerPods, addresses: Addresses, expect: Expect
+) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
     ways = clients.across(pods.servers("windows")).tcp(80)
     expect.control(ways, because=OPEN)

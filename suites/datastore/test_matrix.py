@@ -17,6 +17,14 @@ SUPPORTED = {
 
 @verifies("DS-2")
 def test_mode_and_datastore_go_together(calico: CalicoObjects, requires: Readings) -> None:
-    because = "etcd works with Calico BGP and VXLAN only, and never where the operator installed Calico"
+    because = (
+        "etcd works with Calico BGP and VXLAN only, and never where the operator installed Calico"
+    )
     do = "use the Kubernetes datastore (calicoctl datastore migrate)"
-    requires.that(calico.datastore(), SUPPORTED.__contains__, "a supported combination", because=because, do=do)
+    requires.that(
+        calico.datastore(),
+        SUPPORTED.__contains__,
+        "a supported combination",
+        because=because,
+        do=do,
+    )

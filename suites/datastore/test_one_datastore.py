@@ -7,13 +7,17 @@ DO = "compare DATASTORE_TYPE and the kubeconfig of Calico on the Windows node wi
 
 
 @verifies("DS-1", part="annotations")
-def test_every_windows_node_writes_its_address_here(calico: CalicoObjects, requires: Readings) -> None:
+def test_every_windows_node_writes_its_address_here(
+    calico: CalicoObjects, requires: Readings
+) -> None:
     because = "Calico's start on a node writes the node's address into its own datastore"
     requires.that(calico.announced, "an address", on=calico.windows, because=because, do=DO)
 
 
 @verifies("DS-1", part="addresses", applies={"ipam": ["calico-ipam"]})
-def test_every_windows_pods_address_is_of_a_block_here(pods: WorkerPods, ipam: IpamFacts, requires: Readings) -> None:
+def test_every_windows_pods_address_is_of_a_block_here(
+    pods: WorkerPods, ipam: IpamFacts, requires: Readings
+) -> None:
     pods.ensure_ready("windows-client", "windows-server")
     because = "the plugin on Windows takes addresses from blocks of its own datastore"
     requires.that(ipam.known, "in a block", on=ipam.windows_with_pods, because=because, do=DO)

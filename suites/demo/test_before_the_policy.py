@@ -8,7 +8,9 @@ BECAUSE = "no policy is in force, and then everything is allowed"
 
 @smoke()
 @verifies("DEMO-2")
-def test_linux_client_reaches_windows_server(pods: WorkerPods, expect: Expect, command: Commands) -> None:
+def test_linux_client_reaches_windows_server(
+    pods: WorkerPods, expect: Expect, command: Commands
+) -> None:
     pod_pairs = pods.clients("linux").to(pods.servers("windows"))
     expect.reachable(pod_pairs.tcp(80), because=BECAUSE)
     command.nc_opens(pod_pairs.one_per_build().tcp(80), because=BECAUSE)
@@ -16,14 +18,21 @@ def test_linux_client_reaches_windows_server(pods: WorkerPods, expect: Expect, c
 
 @smoke()
 @verifies("DEMO-3")
-def test_windows_client_reaches_linux_server(pods: WorkerPods, expect: Expect, command: Commands) -> None:
+def test_windows_client_reaches_linux_server(
+    pods: WorkerPods, expect: Expect, command: Commands
+) -> None:
     pod_pairs = pods.clients("windows").to(pods.servers("linux"))
     expect.reachable(pod_pairs.tcp(80), because=BECAUSE)
-    command.web_request_shows(pod_pairs.one_per_build().tcp(80), "Welcome to nginx!", because=BECAUSE)
+    command.web_request_shows(
+        pod_pairs.one_per_build().tcp(80), "Welcome to nginx!", because=BECAUSE
+    )
 
 
 @verifies("DEMO-4")
-def test_windows_client_reaches_windows_server(pods: WorkerPods, expect: Expect, command: Commands) -> None:
-    pod_pairs, page = pods.clients("windows").to(pods.servers("windows")), "<H1>Windows Container Web Server</H1>"
+def test_windows_client_reaches_windows_server(
+    pods: WorkerPods, expect: Expect, command: Commands
+) -> None:
+    pod_pairs = pods.clients("windows").to(pods.servers("windows"))
+    page = "<H1>Windows Container Web Server</H1>"
     expect.reachable(pod_pairs.tcp(80), because=BECAUSE)
     command.web_request_shows(pod_pairs.one_per_build().tcp(80), page, because=BECAUSE)

@@ -15,6 +15,8 @@ pytestmark = [verifies("DEMO-1"), smoke()]
         pytest.param("windows", marks=manifest("calico-demo/windows.yaml")),
     ],
 )
-def test_client_and_server_become_ready_on_their_own_system(pods: WorkerPods, expect: Expect, os: OS) -> None:
+def test_client_and_server_become_ready_on_their_own_system(
+    pods: WorkerPods, expect: Expect, os: OS
+) -> None:
     because = "image and node are there, so that nothing but the pod's network is left to fail"
     expect.started(pods.start(f"{os}-client", f"{os}-server", because=because), because=because)

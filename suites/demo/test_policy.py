@@ -11,12 +11,18 @@ REMOVED = "without the policy everything is allowed"
 
 @verifies("DEMO-5")
 @manifest(POLICY)
-def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
-    friends, strangers = pods.clients("linux"), pods.clients("windows")
-    servers, others = pods.servers("windows"), pods.servers("linux")
+def test_the_policy_is_accepted_and_takes_effect(
+    pods: WorkerPods, policy: Policy, expect: Expect
+) -> None:
+    friends = pods.clients("linux")
+    strangers = pods.clients("windows")
+    servers = pods.servers("windows")
+    others = pods.servers("linux")
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
     closed = strangers.to(servers).tcp(80)
-    expect.change(policy.filled(), open=opened, closed=closed, because="only linux-client is allowed")
+    expect.change(
+        policy.filled(), open=opened, closed=closed, because="only linux-client is allowed"
+    )
     expect.removed(policy, because=REMOVED)
 
 
@@ -26,11 +32,15 @@ def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Polic
 def test_linux_client_still_reaches_windows_server(
     pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
 ) -> None:
-    friends, strangers = pods.clients("linux"), pods.clients("windows")
-    servers, others = pods.servers("windows"), pods.servers("linux")
+    friends = pods.clients("linux")
+    strangers = pods.clients("windows")
+    servers = pods.servers("windows")
+    others = pods.servers("linux")
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
     because = "its label is the one that the policy allows, which shows only where the policy keeps others out"
-    expect.change(policy.filled(), open=opened, witness=strangers.to(servers).tcp(80), because=because)
+    expect.change(
+        policy.filled(), open=opened, witness=strangers.to(servers).tcp(80), because=because
+    )
     command.nc_opens(friends.to(servers).one_per_build().tcp(80), because=because)
     expect.removed(policy, because=REMOVED)
 
@@ -41,11 +51,16 @@ def test_linux_client_still_reaches_windows_server(
 def test_every_other_source_times_out_and_other_servers_stay_open(
     pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
 ) -> None:
-    friends, servers, windows = pods.clients("linux"), pods.servers("windows"), pods.clients("windows")
+    friends = pods.clients("linux")
+    servers = pods.servers("windows")
+    windows = pods.clients("windows")
     strangers = windows + pods.servers("linux") + pods.nodes() + pods.elsewhere("linux")
-    allowed, beside = friends.to(servers).tcp(80), strangers.to(friends).tcp(8080)
+    allowed = friends.to(servers).tcp(80)
+    beside = strangers.to(friends).tcp(8080)
     opened = [*allowed, *beside, *windows.to(pods.servers("linux")).tcp(80)]
     because = "the policy allows the label linux-client in its own namespace, and selects windows-server only"
-    expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
+    expect.change(
+        policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because
+    )
     command.web_request_times_out(windows.to(servers).one_per_build().tcp(80), because=because)
     expect.removed(policy, because=REMOVED)

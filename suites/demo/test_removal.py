@@ -13,7 +13,17 @@ def test_pods_and_policy_go_with_the_namespace(
 ) -> None:
     temporary_namespace.deploy("linux-client", "windows-client")
     policy.apply(into=temporary_namespace.namespace)
-    requires.that(temporary_namespace.contents(), "there", because="they were made just now", do="look at the events")
+    requires.that(
+        temporary_namespace.contents(),
+        "there",
+        because="they were made just now",
+        do="look at the events",
+    )
     because = "Kubernetes deletes what is in a namespace with it"
     temporary_namespace.delete(because=because)
-    requires.that(temporary_namespace.contents(), "gone", because=because, do="look for finalizers on what is left")
+    requires.that(
+        temporary_namespace.contents(),
+        "gone",
+        because=because,
+        do="look for finalizers on what is left",
+    )

@@ -10,10 +10,21 @@ BECAUSE = "a Deployment of two replicas is nothing out of the ordinary, and no p
 
 
 def test_two_replicas_serve_the_page_by_node_port(
-    *, pods: WorkerPods, services: Services, webserver: WebServer, node_ports: NodePorts, expect: Expect, page: Pages
+    *,
+    pods: WorkerPods,
+    services: Services,
+    webserver: WebServer,
+    node_ports: NodePorts,
+    expect: Expect,
+    page: Pages,
 ) -> None:
     replicas, of_windows = webserver.start(because=BECAUSE)
-    node, of_linux = pods.node(), services.node_ports(pods.servers("linux"))
+    node = pods.node()
+    of_linux = services.node_ports(pods.servers("linux"))
     expect.reachable(node, replicas, because=BECAUSE)
-    node_ports.pass_between_nodes([node], of_linux, because="a firewall may close them, for all backends alike")
-    page.show(node, of_windows, "<H1>Windows Container Web Server</H1>", because="its node has a replica")
+    node_ports.pass_between_nodes(
+        [node], of_linux, because="a firewall may close them, for all backends alike"
+    )
+    page.show(
+        node, of_windows, "<H1>Windows Container Web Server</H1>", because="its node has a replica"
+    )

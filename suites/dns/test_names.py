@@ -10,14 +10,20 @@ BECAUSE = "the cluster's DNS knows every Service, and pods ask it"
 
 @verifies("CONN-6", part="{client_os}, full name")
 @each_os("client_os")
-def test_the_full_name_is_the_cluster_ip(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+def test_the_full_name_is_the_cluster_ip(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    expect.resolves(pods.clients(client_os), service.full_name, [service.cluster_ip], because=BECAUSE)
+    expect.resolves(
+        pods.clients(client_os), service.full_name, [service.cluster_ip], because=BECAUSE
+    )
 
 
 @verifies("CONN-6", part="{client_os}, short name")
 @each_os("client_os")
-def test_the_short_name_is_the_cluster_ip(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+def test_the_short_name_is_the_cluster_ip(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
     service = services.cluster_ip(pods.server("linux"))
     expect.resolves(pods.clients(client_os), service.name, [service.cluster_ip], because=BECAUSE)
 
@@ -55,7 +61,9 @@ def test_linux_pods_find_a_name_with_its_namespace_from_elsewhere(
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
     because = "Linux pods search the domain of all Services; Windows has one suffix, that of its own namespace"
-    expect.resolves(pods.elsewhere("linux"), service.name_and_namespace, [service.cluster_ip], because=because)
+    expect.resolves(
+        pods.elsewhere("linux"), service.name_and_namespace, [service.cluster_ip], because=because
+    )
 
 
 @verifies("CONN-6", part="linux, name, namespace and svc")
@@ -64,11 +72,15 @@ def test_linux_pods_find_a_name_without_the_clusters_domain_from_elsewhere(
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
     because = "Linux pods search the cluster's domain too; Windows has one suffix, that of its own namespace"
-    expect.resolves(pods.elsewhere("linux"), service.name_in_the_cluster, [service.cluster_ip], because=because)
+    expect.resolves(
+        pods.elsewhere("linux"), service.name_in_the_cluster, [service.cluster_ip], because=because
+    )
 
 
 @verifies("CONN-6", part="{client_os}, by name to the server")
 @each_os("client_os")
-def test_the_name_leads_to_the_server(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+def test_the_name_leads_to_the_server(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
     pod_pairs = pods.clients(client_os).to(pods.servers("windows"))
     expect.reachable(pod_pairs.through(services.by_name), because=BECAUSE)

@@ -8,10 +8,13 @@ from conformance.marks import about, each_os, manifest, needs, other, verifies
 @verifies("CONN-6", part="{client_os}, over TCP")
 @each_os("client_os")
 @manifest("services/cluster-ip.yaml")
-def test_the_full_name_resolves_over_tcp(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+def test_the_full_name_resolves_over_tcp(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
     service = services.cluster_ip(pods.server("linux"))
     because = "answers that are too long for a datagram come over TCP, from the same server"
-    name, to = service.full_name, [service.cluster_ip]
+    name = service.full_name
+    to = [service.cluster_ip]
     expect.resolves(pods.clients(client_os), name, to, over_tcp=True, because=because)
 
 
@@ -32,9 +35,11 @@ def test_a_name_without_ipv6_address_is_answered(
 def test_a_ports_name_leads_to_its_number_and_an_address_to_its_name(
     pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
-    service, clients = services.cluster_ip(pods.server("linux")), pods.clients(client_os)
+    service = services.cluster_ip(pods.server("linux"))
+    clients = pods.clients(client_os)
     because = "the cluster's DNS has an SRV record for each named port of a Service, and a PTR record for its address"
-    port, name = f"_other._tcp.{service.full_name}", f"{service.full_name}."
+    port = f"_other._tcp.{service.full_name}"
+    name = f"{service.full_name}."
     expect.resolves(clients, port, [f"0 100 81 {name}"], record="SRV", because=because)
     expect.resolves(clients, service.cluster_ip, [name], record="PTR", because=because)
 
@@ -44,9 +49,14 @@ def test_a_ports_name_leads_to_its_number_and_an_address_to_its_name(
 @needs(linux=2)
 @manifest("services/headless.yaml")
 def test_a_headless_name_follows_its_pods(
-    pods: WorkerPods, services: Services, unready_servers: UnreadyServers, expect: Expect, client_os: OS
+    pods: WorkerPods,
+    services: Services,
+    unready_servers: UnreadyServers,
+    expect: Expect,
+    client_os: OS,
 ) -> None:
-    clients, servers = pods.clients(client_os), pods.servers(other(client_os))
+    clients = pods.clients(client_os)
+    servers = pods.servers(other(client_os))
     unready_servers.beside(servers)
     before = services.headless(servers)
     because = "without a ClusterIP it leads to the pods that are ready"

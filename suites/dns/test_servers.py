@@ -13,5 +13,6 @@ def test_each_dns_pod_answers(
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
     because = "names would resolve by chance if one of the pods behind the DNS Service were silent"
-    name, to = service.full_name, [service.cluster_ip]
+    name = service.full_name
+    to = [service.cluster_ip]
     expect.resolves(pods.clients(client_os), name, to, at=cluster_dns.pods(), because=because)

@@ -17,34 +17,52 @@ def test_pools_are_vxlan_without_bgp_or_bgp_without_encapsulation(
     supported = {"VXLAN with BGP disabled", "no encapsulation with BGP enabled"}
     because = "a Windows node has one HNS network, either an overlay or a bridge"
     shapes = calico.shapes()
-    requires.that(shapes, supported.__contains__, " or ".join(sorted(supported)), because=because, do=remedy.modes())
+    requires.that(
+        shapes,
+        supported.__contains__,
+        " or ".join(sorted(supported)),
+        because=because,
+        do=remedy.modes(),
+    )
 
 
 @verifies("ENC-5")
-def test_bgp_is_disabled_under_vxlan(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
+def test_bgp_is_disabled_under_vxlan(
+    calico: CalicoObjects, requires: Readings, remedy: Remedies
+) -> None:
     because = "with BGP enabled Windows nodes get a bridge in place of the overlay, and lose the Linux nodes"
     requires.that(calico.bgp(), "Disabled", because=because, do=remedy.bgp_disabled())
 
 
 @verifies("ENC-2", part="setting")
-def test_ipip_is_not_turned_on(linux_routes: LinuxRoutes, requires: Readings, remedy: Remedies) -> None:
+def test_ipip_is_not_turned_on(
+    linux_routes: LinuxRoutes, requires: Readings, remedy: Remedies
+) -> None:
     because = "the documents turn IPIP off by ipipEnabled false: Windows nodes have none"
-    requires.that(linux_routes.ipip_setting(), "off", because=because, do=remedy.felix("ipipEnabled"))
+    requires.that(
+        linux_routes.ipip_setting(), "off", because=because, do=remedy.felix("ipipEnabled")
+    )
 
 
 @verifies("ENC-2", part="routes of linux nodes")
 @needs(host_network=True)
-def test_no_linux_node_routes_by_ipip(pods: WorkerPods, linux_routes: LinuxRoutes, requires: Readings) -> None:
+def test_no_linux_node_routes_by_ipip(
+    pods: WorkerPods, linux_routes: LinuxRoutes, requires: Readings
+) -> None:
     because = "what goes by tunl0 reaches no Windows node, and comes from none"
     do = "set the pool that uses IPIP to ipipMode Never, then restart calico-node on the node"
     requires.that(linux_routes.by_ipip, [], on=pods.nodes(), because=because, do=do)
 
 
 @verifies("ENC-4")
-def test_all_pools_are_of_one_kind(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
+def test_all_pools_are_of_one_kind(
+    calico: CalicoObjects, requires: Readings, remedy: Remedies
+) -> None:
     because = "a Windows node has one network, an overlay or a bridge, and reaches pods of the other kind by neither"
     kinds = calico.pool_kinds()
-    requires.that(kinds, lambda found: len(found) == 1, "one kind", because=because, do=remedy.encapsulation())
+    requires.that(
+        kinds, lambda found: len(found) == 1, "one kind", because=because, do=remedy.encapsulation()
+    )
 
 
 @verifies("ENC-6")
@@ -56,8 +74,14 @@ def test_bgp_goes_with_no_overlay(calico: CalicoObjects, requires: Readings) -> 
 
 
 @verifies("VXLAN-7")
-def test_no_pool_has_cross_subnet_mode(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
-    because = "Windows sends to nodes of its own subnet by the overlay all the same, and Linux would not"
+def test_no_pool_has_cross_subnet_mode(
+    calico: CalicoObjects, requires: Readings, remedy: Remedies
+) -> None:
+    because = (
+        "Windows sends to nodes of its own subnet by the overlay all the same, and Linux would not"
+    )
     modes = calico.pools("vxlanMode")
     right = {"Always", "Never"}
-    requires.that(modes, right.__contains__, "Always or Never", because=because, do=remedy.encapsulation())
+    requires.that(
+        modes, right.__contains__, "Always or Never", because=because, do=remedy.encapsulation()
+    )

@@ -1,6 +1,13 @@
 """Addresses stay with the node that owns their block: strict affinity, one block per Windows node, no borrowing."""
 
-from conformance.fixtures import CalicoObjects, IpamFacts, LinuxRoutes, Readings, Remedies, WorkerPods
+from conformance.fixtures import (
+    CalicoObjects,
+    IpamFacts,
+    LinuxRoutes,
+    Readings,
+    Remedies,
+    WorkerPods,
+)
 from conformance.marks import needs, verifies
 
 
@@ -22,8 +29,12 @@ def test_every_windows_node_has_exactly_one_block(ipam: IpamFacts, requires: Rea
 
 
 @verifies("XIPAM-3")
-def test_a_windows_node_without_pods_has_its_block_already(ipam: IpamFacts, requires: Readings) -> None:
-    because = "calico-node claims it when it starts, so that the first pod finds its network's addresses"
+def test_a_windows_node_without_pods_has_its_block_already(
+    ipam: IpamFacts, requires: Readings
+) -> None:
+    because = (
+        "calico-node claims it when it starts, so that the first pod finds its network's addresses"
+    )
     do = "read the log of calico-node on that node from its start, and look at IPAM-1"
     right = "a block with its reservations, announced"
     requires.that(ipam.first_block, right, on=ipam.windows, because=because, do=do)
@@ -54,4 +65,10 @@ def test_linux_nodes_route_windows_pods_by_block(
     pods.ensure_ready("windows-server")
     because = "one route serves all pods of a Windows node, whatever their number"
     do = "compare 'ip route' of the Linux node with 'kubectl get blockaffinities', and restart calico-node there"
-    requires.that(linux_routes.to_blocks, "one route for the whole block", on=pods.nodes(), because=because, do=do)
+    requires.that(
+        linux_routes.to_blocks,
+        "one route for the whole block",
+        on=pods.nodes(),
+        because=because,
+        do=do,
+    )

@@ -20,5 +20,7 @@ def test_every_windows_pods_address_is_of_its_nodes_pod_cidr(
 
 @verifies("DS-4", part="blocks")
 def test_no_block_is_a_windows_nodes(calico: CalicoObjects, requires: Readings) -> None:
-    because = "a block that Calico's startup claims is announced, and leads away from where the pods are"
+    because = (
+        "a block that Calico's startup claims is announced, and leads away from where the pods are"
+    )
     requires.that(calico.blocks(), [], "none", because=because, do=DO)

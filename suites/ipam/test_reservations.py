@@ -7,21 +7,39 @@ CHECK = "run calicoctl ipam check --show-problem-ips"
 
 
 @verifies("IPAM-3", part="blocks")
-def test_the_first_three_and_the_last_address_are_reserved(ipam: IpamFacts, requires: Readings) -> None:
+def test_the_first_three_and_the_last_address_are_reserved(
+    ipam: IpamFacts, requires: Readings
+) -> None:
     because = "they are network, gateway, the node's own endpoint and broadcast of the HNS network"
-    requires.that(ipam.reserved, ["first", "second", "third", "last"], on=ipam.windows, because=because, do=CHECK)
+    requires.that(
+        ipam.reserved,
+        ["first", "second", "third", "last"],
+        on=ipam.windows,
+        because=because,
+        do=CHECK,
+    )
 
 
 @verifies("IPAM-3", part="other blocks")
-def test_nothing_is_reserved_so_in_blocks_of_other_nodes(ipam: IpamFacts, requires: Readings) -> None:
-    because = "only Windows nodes have that network: Linux nodes' blocks give all their addresses to pods"
+def test_nothing_is_reserved_so_in_blocks_of_other_nodes(
+    ipam: IpamFacts, requires: Readings
+) -> None:
+    because = (
+        "only Windows nodes have that network: Linux nodes' blocks give all their addresses to pods"
+    )
     requires.that(ipam.reserved_elsewhere(), [], because=because, do=CHECK)
 
 
 @verifies("IPAM-3", part="pods")
-def test_no_windows_pod_has_an_address_that_is_kept_back(pods: WorkerPods, ipam: IpamFacts, requires: Readings) -> None:
+def test_no_windows_pod_has_an_address_that_is_kept_back(
+    pods: WorkerPods, ipam: IpamFacts, requires: Readings
+) -> None:
     pods.ensure_ready("windows-client", "windows-server")
     because = "IPAM gives no pod an address that is reserved in its block, or was reserved when the pod came"
     requires.that(
-        ipam.takings, "not reserved", on=ipam.windows_with_pods, because=because, do=f"delete that pod; {CHECK}"
+        ipam.takings,
+        "not reserved",
+        on=ipam.windows_with_pods,
+        because=because,
+        do=f"delete that pod; {CHECK}",
     )

@@ -5,35 +5,55 @@ from conformance.marks import verifies
 
 
 @verifies("PLAT-4", part="calico-node")
-def test_calico_node_is_ready_on_a_linux_worker(cluster_wide: ClusterWide, requires: Readings) -> None:
+def test_calico_node_is_ready_on_a_linux_worker(
+    cluster_wide: ClusterWide, requires: Readings
+) -> None:
     because = "routes, addresses and policies of the cluster begin there"
     do = "kubectl describe daemonset --all-namespaces calico-node"
-    requires.that(cluster_wide.calico_nodes(), lambda n: n > 0, "at least 1", because=because, do=do)
+    requires.that(
+        cluster_wide.calico_nodes(), lambda n: n > 0, "at least 1", because=because, do=do
+    )
 
 
 @verifies("PLAT-4", part="cluster-wide parts", provisional=True)
-def test_calicos_cluster_wide_parts_are_ready_on_linux(cluster_wide: ClusterWide, requires: Readings) -> None:
+def test_calicos_cluster_wide_parts_are_ready_on_linux(
+    cluster_wide: ClusterWide, requires: Readings
+) -> None:
     because = "Windows nodes depend on them: blocks of gone nodes are released there, and Felix hears of policies"
     do = "kubectl describe deployments --all-namespaces calico-kube-controllers calico-typha calico-apiserver"
     requires.that(cluster_wide.deployments(), lambda n: n > 0, "at least 1", because=because, do=do)
 
 
 @verifies("PLAT-4", part="version")
-def test_calico_is_recent_enough_for_windows(calico: CalicoObjects, builds: Builds, requires: Readings) -> None:
+def test_calico_is_recent_enough_for_windows(
+    calico: CalicoObjects, builds: Builds, requires: Readings
+) -> None:
     floor = builds.calico_floor
     because = f"Calico for Windows came with v3.12, its installation by operator with v3.27; here: {builds.install}"
-    requires.that(calico.calico_version(), builds.recent, f"{floor} or later", because=because, do="upgrade Calico")
+    requires.that(
+        calico.calico_version(),
+        builds.recent,
+        f"{floor} or later",
+        because=because,
+        do="upgrade Calico",
+    )
 
 
 @verifies("PLAT-5", part="workers")
-def test_there_are_three_linux_workers_for_typha(cluster_wide: ClusterWide, requires: Readings) -> None:
+def test_there_are_three_linux_workers_for_typha(
+    cluster_wide: ClusterWide, requires: Readings
+) -> None:
     because = "with fewer Typha cannot be highly available, and one node's end is the end of it"
     do = "add Linux workers, or uncordon them"
     requires.that(cluster_wide.workers(), lambda n: n >= 3, "at least 3", because=because, do=do)
 
 
 @verifies("PLAT-5", part="Typha")
-def test_every_typha_pod_is_ready_on_a_node_of_its_own(cluster_wide: ClusterWide, requires: Readings) -> None:
+def test_every_typha_pod_is_ready_on_a_node_of_its_own(
+    cluster_wide: ClusterWide, requires: Readings
+) -> None:
     because = "two on one node end together, and one that waits for a node serves nobody"
     do = "kubectl describe pods --namespace calico-system --selector k8s-app=calico-typha"
-    requires.that(cluster_wide.typha_pods(), "all, each on a node of its own", because=because, do=do)
+    requires.that(
+        cluster_wide.typha_pods(), "all, each on a node of its own", because=because, do=do
+    )

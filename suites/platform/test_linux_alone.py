@@ -8,10 +8,16 @@ ENDS = "each encrypts what it sends to nodes with a key alone"
 
 @verifies("UNSUP-3")
 def test_windows_nodes_have_no_wireguard_key_and_are_reached_all_the_same(
-    pods: WorkerPods, calico: CalicoObjects, not_on_windows: NotOnWindows, requires: Readings, expect: Expect
+    pods: WorkerPods,
+    calico: CalicoObjects,
+    not_on_windows: NotOnWindows,
+    requires: Readings,
+    expect: Expect,
 ) -> None:
     because = "WireGuard is built into Linux nodes alone"
-    requires.that(not_on_windows.keys, "none", on=calico.windows, because=because, do="see who wrote it")
+    requires.that(
+        not_on_windows.keys, "none", on=calico.windows, because=because, do="see who wrote it"
+    )
     expect.reachable(pods.clients("linux").across(pods.servers("windows")).tcp(8080), because=ENDS)
     expect.reachable(pods.clients("windows").across(pods.servers("linux")).tcp(8080), because=ENDS)
 
@@ -23,4 +29,6 @@ def test_windows_pods_have_no_address_of_ipv6(
     pods.ensure_ready("windows-client")
     because = "Calico gives Windows pods one address, of IPv4, where Linux pods have both"
     do = "read the pod's status.podIPs and its node's annotations"
-    requires.that(not_on_windows.of_ipv6, "none", on=calico.windows, lifted=bool, because=because, do=do)
+    requires.that(
+        not_on_windows.of_ipv6, "none", on=calico.windows, lifted=bool, because=because, do=do
+    )

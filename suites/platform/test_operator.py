@@ -9,25 +9,37 @@ STATUS = "kubectl describe tigerastatus calico-windows"
 @verifies("XOP-1", part="demands")
 def test_the_operator_is_given_what_it_demands(operator: OperatorFacts, requires: Readings) -> None:
     because = "without one of these it degrades and lays nothing on Windows nodes"
-    requires.that(operator.demands(), "as demanded", because=because, do=f"add what is missing; {STATUS}")
+    requires.that(
+        operator.demands(), "as demanded", because=because, do=f"add what is missing; {STATUS}"
+    )
 
 
 @verifies("XOP-1", part="outcome")
-def test_calico_on_windows_is_available_and_ready(operator: OperatorFacts, requires: Readings) -> None:
-    because = "given that, the operator lays its DaemonSet, and has a ready pod on every Windows node"
+def test_calico_on_windows_is_available_and_ready(
+    operator: OperatorFacts, requires: Readings
+) -> None:
+    because = (
+        "given that, the operator lays its DaemonSet, and has a ready pod on every Windows node"
+    )
     right = {"Available", "all ready"}
-    requires.that(operator.outcome(), right.__contains__, "Available, all ready", because=because, do=STATUS)
+    requires.that(
+        operator.outcome(), right.__contains__, "Available, all ready", because=because, do=STATUS
+    )
 
 
 @verifies("XOP-2")
-def test_the_daemonset_on_windows_has_its_documented_shape(operator: OperatorFacts, requires: Readings) -> None:
+def test_the_daemonset_on_windows_has_its_documented_shape(
+    operator: OperatorFacts, requires: Readings
+) -> None:
     because = "Felix and node need the host and its network; confd is for BGP, install-cni for Calico's own plugin"
     do = "read calico-node-windows, and what has changed it: the operator undoes what others do"
     requires.that(operator.shape(), "as rendered", because=because, do=do)
 
 
 @verifies("INST-2")
-def test_the_operator_has_laid_nothing_on_windows(operator: OperatorFacts, requires: Readings) -> None:
+def test_the_operator_has_laid_nothing_on_windows(
+    operator: OperatorFacts, requires: Readings
+) -> None:
     because = "up to v3.26 the operator knows Linux only: Calico comes to Windows nodes by manifest or script"
     do = "read the DaemonSet's ownerReferences"
     requires.that(operator.on_windows(), "nothing", lifted=bool, because=because, do=do)

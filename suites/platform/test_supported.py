@@ -7,24 +7,35 @@ from conformance.marks import verifies
 @verifies("PLAT-2")
 def test_the_platform_is_listed_for_this_calico(supported: Supported, requires: Readings) -> None:
     because = "Calico for Windows is tested and supported on these platforms only"
-    requires.that(supported.platform(), "listed", because=because, do="expect no support from Calico's makers")
+    requires.that(
+        supported.platform(), "listed", because=because, do="expect no support from Calico's makers"
+    )
 
 
 @verifies("PLAT-3")
 def test_the_platform_is_listed_with_this_network(supported: Supported, requires: Readings) -> None:
     because = "on each platform Calico for Windows goes with these network plugins only"
-    requires.that(supported.network(), "listed", because=because, do="use a plugin and mode that are listed for it")
+    requires.that(
+        supported.network(),
+        "listed",
+        because=because,
+        do="use a plugin and mode that are listed for it",
+    )
 
 
 @verifies("PLAT-10")
-def test_this_kubernetes_was_tested_with_this_calico(supported: Supported, requires: Readings) -> None:
+def test_this_kubernetes_was_tested_with_this_calico(
+    supported: Supported, requires: Readings
+) -> None:
     because = "others may work, and nobody tests them"
     do = "upgrade Calico or Kubernetes to releases that were tested together"
     requires.that(supported.kubernetes(), "listed", because=because, do=do)
 
 
 @verifies("PLAT-11")
-def test_the_platform_is_one_that_is_not_supported(supported: Supported, requires: Readings) -> None:
+def test_the_platform_is_one_that_is_not_supported(
+    supported: Supported, requires: Readings
+) -> None:
     because = "the limitations page of this version names it as not supported"
     requires.that(supported.unsupported(), "listed", because=because, do="upgrade Calico")
 
@@ -32,4 +43,10 @@ def test_the_platform_is_one_that_is_not_supported(supported: Supported, require
 @verifies("AKS-2")
 def test_kubernetes_is_recent_enough_for_aks(calico: CalicoObjects, requires: Readings) -> None:
     because = "AKS has Calico for Windows from Kubernetes 1.20 on"
-    requires.that(calico.kubernetes(), lambda v: v >= (1, 20), "1.20 or later", because=because, do="upgrade it")
+    requires.that(
+        calico.kubernetes(),
+        lambda v: v >= (1, 20),
+        "1.20 or later",
+        because=because,
+        do="upgrade it",
+    )

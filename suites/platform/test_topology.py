@@ -7,7 +7,13 @@ from conformance.marks import verifies
 @verifies("PLAT-1", part="nodes")
 def test_nodes_of_both_systems_are_ready(calico: CalicoObjects, requires: Readings) -> None:
     because = "Calico for Windows needs Linux nodes for its cluster-wide parts, and Windows workers beside them"
-    requires.that(calico.ready_nodes(), lambda n: n > 0, "at least 1", because=because, do="kubectl describe nodes")
+    requires.that(
+        calico.ready_nodes(),
+        lambda n: n > 0,
+        "at least 1",
+        because=because,
+        do="kubectl describe nodes",
+    )
 
 
 @verifies("PLAT-1", part="cluster-wide pods")

@@ -13,30 +13,50 @@ PLACE = "who comes in a selected pod's place has the labels that are selected"
 
 @needs(calico_policy=True)
 @manifest("policy/over-time/in_and_out.yaml", otherwise="policy/over-time/only_the_friend.yaml")
-@verifies("POL-1", part="after an event: pods that are replaced, and the end of their policy", provisional=True)
+@verifies(
+    "POL-1",
+    part="after an event: pods that are replaced, and the end of their policy",
+    provisional=True,
+)
 def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_policy_goes(
     pods: WorkerPods, policy: Policy, sides: Sides, newcomers: Newcomers, expect: Expect
 ) -> None:
     came = newcomers.twins(sides.servers + pods.clients("linux") + pods.clients("windows"))
-    both, filled = sides.joined_by(came.playing("server")), policy.filled(server=sides.servers, friend=sides.friends)
+    both = sides.joined_by(came.playing("server"))
+    filled = policy.filled(server=sides.servers, friend=sides.friends)
     expect.base(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=ALONE)
     new = newcomers.replaced(came)
-    both, through = sides.joined_by(new.playing("server")), new.playing("client").to(sides.strangers).tcp_and_udp(8080)
-    opened, closed = [*both.open_both_ways, *through], both.closed_both_ways
+    both = sides.joined_by(new.playing("server"))
+    through = new.playing("client").to(sides.strangers).tcp_and_udp(8080)
+    opened = [*both.open_both_ways, *through]
+    closed = both.closed_both_ways
     expect.matrix(open=opened, closed=closed, new=new, gone=came, because=PLACE)
     expect.removed(policy, because="without a policy both pods of each node are open to everybody")
 
 
 @manifest("policy/over-time/only_guests.yaml")
-@verifies("POL-1", part="after an event: a member that goes", provisional=True, applies={"ipam": ["calico-ipam"]})
+@verifies(
+    "POL-1",
+    part="after an event: a member that goes",
+    provisional=True,
+    applies={"ipam": ["calico-ipam"]},
+)
 def test_who_gets_the_address_of_a_member_that_went_is_none(
     policy: Policy, sides: Sides, newcomers: Newcomers, relabel: Relabel, expect: Expect
 ) -> None:
     guests, strangers = newcomers.beside(sides.friends)
-    here, way = sides.between(guests, strangers), guests.to(sides.servers).tcp(8080)
-    expect.base(policy.filled(server=sides.servers), open=[*way, *here.beside], closed=here.closed, because=GUESTS)
+    here = sides.between(guests, strangers)
+    way = guests.to(sides.servers).tcp(8080)
+    expect.base(
+        policy.filled(server=sides.servers),
+        open=[*way, *here.beside],
+        closed=here.closed,
+        because=GUESTS,
+    )
     relabel.label_as_guest(*sides.friends)
-    heirs, because = newcomers.heirs(guests), "a guest is gone, and who has its address now has no label of guests"
-    after, new = sides.between(sides.friends, heirs), heirs + sides.friends
+    heirs = newcomers.heirs(guests)
+    because = "a guest is gone, and who has its address now has no label of guests"
+    after = sides.between(sides.friends, heirs)
+    new = heirs + sides.friends
     expect.matrix(open=after.opened, closed=after.closed, new=new, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

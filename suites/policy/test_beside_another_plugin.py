@@ -9,9 +9,15 @@ from conformance.marks import manifest, verifies
 def test_a_policy_guards_windows_pods_that_another_plugin_networks(
     pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    friends, strangers = pods.clients("linux"), pods.clients("windows") + pods.elsewhere("linux")
-    servers, others = pods.servers("windows"), pods.servers("linux")
+    friends = pods.clients("linux")
+    strangers = pods.clients("windows") + pods.elsewhere("linux")
+    servers = pods.servers("windows")
+    others = pods.servers("linux")
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
-    because = "the policy allows linux-client alone, and Felix lays its rules on the plugin's endpoints"
-    expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
+    because = (
+        "the policy allows linux-client alone, and Felix lays its rules on the plugin's endpoints"
+    )
+    expect.change(
+        policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because
+    )
     expect.removed(policy, because="without the policy everything is allowed")

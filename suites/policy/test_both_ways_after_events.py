@@ -20,11 +20,20 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here, come, look = sides_of_everybody, passing_services.come, expect.matrix
-    opened, closed, pings = here.open_both_ways, here.closed_both_ways, here.pings
+    here = sides_of_everybody
+    come = passing_services.come
+    look = expect.matrix
+    opened = here.open_both_ways
+    closed = here.closed_both_ways
+    pings = here.pings
     beyond.before(pings)
     expect.base(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
     relabel_namespaces.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
     look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO, lasts=False)
     moved = here.friends, come(*here.by_os[::-1])
-    beyond.ping(pings, want=False, because=SO, meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO))
+    beyond.ping(
+        pings,
+        want=False,
+        because=SO,
+        meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO),
+    )

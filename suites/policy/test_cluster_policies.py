@@ -6,8 +6,11 @@ from conformance.marks import manifest, verifies
 
 @manifest("policy/limits/cluster_admin.yaml")
 @verifies("XPOL-21", part="Admin")
-def test_the_tier_admin_counts_before_the_policies_of_namespaces(policy: Policy, sides: Sides, expect: Expect) -> None:
-    friends, strangers = sides.friends.to(sides.servers), sides.strangers.to(sides.servers)
+def test_the_tier_admin_counts_before_the_policies_of_namespaces(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    friends = sides.friends.to(sides.servers)
+    strangers = sides.strangers.to(sides.servers)
     opened = [*friends.tcp(8082), *strangers.tcp(8082), *friends.tcp(8083), *sides.beside]
     closed = [*friends.tcp(8081), *strangers.tcp(8081), *strangers.tcp(8083)]
     because = "Admin denies 8081, accepts 8082 and passes 8083 to the namespace's policy, which lets the friend in"
@@ -17,8 +20,12 @@ def test_the_tier_admin_counts_before_the_policies_of_namespaces(policy: Policy,
 
 @manifest("policy/limits/cluster_baseline.yaml")
 @verifies("XPOL-21", part="Baseline")
-def test_the_tier_baseline_decides_where_no_other_policy_does(policy: Policy, sides: Sides, expect: Expect) -> None:
-    because = "Baseline denies the Windows clients, and no policy of the namespace is about the servers"
+def test_the_tier_baseline_decides_where_no_other_policy_does(
+    policy: Policy, sides: Sides, expect: Expect
+) -> None:
+    because = (
+        "Baseline denies the Windows clients, and no policy of the namespace is about the servers"
+    )
     expect.change(policy.filled(), open=sides.opened, closed=sides.closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")
 
@@ -28,7 +35,9 @@ def test_the_tier_baseline_decides_where_no_other_policy_does(policy: Policy, si
 def test_the_tier_admin_counts_for_who_leaves_before_the_policies_of_namespaces(
     pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
 ) -> None:
-    clients, linux, windows = sides.friends + sides.strangers, pods.servers("linux"), pods.servers("windows")
+    clients = sides.friends + sides.strangers
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
     opened = [*clients.to(sides.servers).tcp(8082), *clients.to(linux).tcp(8083)]
     closed = [*clients.to(sides.servers).tcp(8081), *clients.to(windows).tcp(8083)]
     because = "Admin denies 8081, accepts 8082 and passes 8083 to the namespace's policy, which opens Linux servers"
@@ -41,9 +50,16 @@ def test_the_tier_admin_counts_for_who_leaves_before_the_policies_of_namespaces(
 def test_the_tier_baseline_decides_who_leaves_where_no_other_policy_does(
     pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
 ) -> None:
-    clients, linux, windows = sides.friends + sides.strangers, pods.servers("linux"), pods.servers("windows")
-    because = "Baseline denies the Windows servers, and no policy of the namespace is about who leaves"
+    clients = sides.friends + sides.strangers
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    because = (
+        "Baseline denies the Windows servers, and no policy of the namespace is about who leaves"
+    )
     expect.change(
-        policy.filled(), open=clients.to(linux).tcp(8080), closed=clients.to(windows).tcp(8080), because=because
+        policy.filled(),
+        open=clients.to(linux).tcp(8080),
+        closed=clients.to(windows).tcp(8080),
+        because=because,
     )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -16,11 +16,17 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os}
 def test_the_selected_pod_reaches_nobody(
     pods: WorkerPods, policy: Policy, expect: Expect, beyond: Beyond, client_os: OS
 ) -> None:
-    clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
-    servers, namesakes = pods.servers("linux") + pods.servers("windows"), pods.elsewhere(client_os)
-    within = [*bystanders.to(servers + clients).udp(8080), *(bystanders + namesakes).to(servers + clients).tcp(8080)]
+    clients = pods.clients(client_os)
+    bystanders = pods.clients(other(client_os))
+    servers = pods.servers("linux") + pods.servers("windows")
+    namesakes = pods.elsewhere(client_os)
+    within = [
+        *bystanders.to(servers + clients).udp(8080),
+        *(bystanders + namesakes).to(servers + clients).tcp(8080),
+    ]
     away, others_away = beyond.ways(clients, bystanders)
-    opened, closed = [*within, *others_away], [*clients.to(servers).tcp_and_udp(8080), *away]
+    opened = [*within, *others_away]
+    closed = [*clients.to(servers).tcp_and_udp(8080), *away]
     because = "a policy without rules selects these clients, and no others: not those of that name in another namespace"
     expect.change(policy.filled(client=clients), open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

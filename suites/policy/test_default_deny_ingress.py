@@ -12,9 +12,12 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os
 @about("tcp", "udp")
 @each_os("server_os")
 @either_policy_api("default_deny_ingress")
-def test_nobody_enters_the_selected_pod(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
+def test_nobody_enters_the_selected_pod(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
+    servers = pods.servers(server_os)
+    bystanders = pods.servers(other(server_os))
     opened = (clients + servers).to(bystanders).tcp_and_udp(8080)
     closed = [*clients.to(servers).tcp_and_udp(8080), *clients.to(servers).tcp(45000)]
     because = "a policy without rules selects these servers, and no others"

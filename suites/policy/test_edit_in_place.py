@@ -8,13 +8,26 @@ from conformance.marks import each_os, manifest, needs, other, verifies
 @needs(calico_policy=True)
 @manifest("policy/calico/edited_in_place.yaml")
 @verifies("XPOL-12", part="{server_os} server")
-def test_an_edited_rule_is_enforced(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
+def test_an_edited_rule_is_enforced(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
-    ways, beside = clients.to(servers).tcp(8080), clients.to(bystanders).tcp(8080)
-    expect.change(policy.filled(server=servers, action="Allow"), open=ways, because="the one rule allows everybody")
+    servers = pods.servers(server_os)
+    bystanders = pods.servers(other(server_os))
+    ways = clients.to(servers).tcp(8080)
+    beside = clients.to(bystanders).tcp(8080)
+    expect.change(
+        policy.filled(server=servers, action="Allow"),
+        open=ways,
+        because="the one rule allows everybody",
+    )
     edited = policy.filled(server=servers, action="Deny")
-    expect.change(edited, open=beside, closed=ways, because="the same rule was edited and denies everybody now")
+    expect.change(
+        edited,
+        open=beside,
+        closed=ways,
+        because="the same rule was edited and denies everybody now",
+    )
     expect.removed(policy, because="without a policy everything is allowed")
 
 
@@ -24,11 +37,23 @@ def test_an_edited_rule_is_enforced(pods: WorkerPods, policy: Policy, expect: Ex
 def test_whom_an_edited_rule_admits_enters_and_whom_it_admitted_does_no_more(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
-    first, second = pods.clients(server_os), pods.clients(other(server_os))
-    opened, closed = [*first.to(servers).tcp(8080), *second.to(bystanders).tcp(8080)], second.to(servers).tcp(8080)
-    filled, edited = policy.filled(server=servers, friend=first), policy.filled(server=servers, friend=second)
-    expect.base(filled, open=opened, closed=closed, because="the one rule allows the first clients' label")
-    opened, closed = [*second.to(servers).tcp(8080), *first.to(bystanders).tcp(8080)], first.to(servers).tcp(8080)
-    expect.change(edited, open=opened, closed=closed, because="the same rule allows the second clients' label now")
+    servers = pods.servers(server_os)
+    bystanders = pods.servers(other(server_os))
+    first = pods.clients(server_os)
+    second = pods.clients(other(server_os))
+    opened = [*first.to(servers).tcp(8080), *second.to(bystanders).tcp(8080)]
+    closed = second.to(servers).tcp(8080)
+    filled = policy.filled(server=servers, friend=first)
+    edited = policy.filled(server=servers, friend=second)
+    expect.base(
+        filled, open=opened, closed=closed, because="the one rule allows the first clients' label"
+    )
+    opened = [*second.to(servers).tcp(8080), *first.to(bystanders).tcp(8080)]
+    closed = first.to(servers).tcp(8080)
+    expect.change(
+        edited,
+        open=opened,
+        closed=closed,
+        because="the same rule allows the second clients' label now",
+    )
     expect.removed(policy, because="without a policy everything is allowed")

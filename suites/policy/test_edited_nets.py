@@ -6,8 +6,10 @@ Servers are entered by one port and left for by another, so that a change is of 
 from conformance.fixtures import Expect, Paths, Policy, Sides, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-IN, OUT = "calico: edited networks of a rule", "calico: edited networks of an egress rule"
-NAMED, NOW = "the rules name the addresses of the Linux pods", "they name those of the Windows pods now"
+IN = "calico: edited networks of a rule"
+OUT = "calico: edited networks of an egress rule"
+NAMED = "the rules name the addresses of the Linux pods"
+NOW = "they name those of the Windows pods now"
 
 
 @needs(calico_policy=True)
@@ -17,11 +19,20 @@ NAMED, NOW = "the rules name the addresses of the Linux pods", "they name those 
 def test_who_is_in_a_rules_networks_now_enters_or_is_let_to_and_who_was_is_no_more(
     pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
 ) -> None:
-    clients, other = pods.clients("linux") + pods.clients("windows"), sides.between(sides.strangers, sides.friends)
-    linux, windows = clients.to(sides.at("linux")).tcp(8082), clients.to(sides.at("windows")).tcp(8082)
+    clients = pods.clients("linux") + pods.clients("windows")
+    other = sides.between(sides.strangers, sides.friends)
+    linux = clients.to(sides.at("linux")).tcp(8082)
+    windows = clients.to(sides.at("windows")).tcp(8082)
     enter = Paths(open=sides.opened, closed=sides.closed, at="target")
     parts = {IN: enter, OUT: Paths(open=linux, closed=windows, at="source")}
-    expect.changes(policy.filled(friend=sides.friends, server=sides.at("linux")), parts=parts, because=NAMED, base=True)
+    expect.changes(
+        policy.filled(friend=sides.friends, server=sides.at("linux")),
+        parts=parts,
+        because=NAMED,
+        base=True,
+    )
     enter = Paths(open=other.opened, closed=other.closed, at="target")
     parts = {IN: enter, OUT: Paths(open=windows, closed=linux, at="source")}
-    expect.changes(policy.filled(friend=sides.strangers, server=sides.at("windows")), parts=parts, because=NOW)
+    expect.changes(
+        policy.filled(friend=sides.strangers, server=sides.at("windows")), parts=parts, because=NOW
+    )

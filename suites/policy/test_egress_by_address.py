@@ -12,10 +12,20 @@ pytestmark = [verifies("POL-1", part="{policy}: egress by address and port, {cli
 def test_only_the_allowed_port_of_each_address_is_reached(
     pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS
 ) -> None:
-    clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
-    streams, datagrams = pods.servers("linux"), pods.servers("windows")
-    opened = [*clients.to(streams).tcp(8080), *clients.to(datagrams).udp(8080), *bystanders.to(datagrams).tcp(8080)]
-    closed = [*clients.to(streams).tcp(80), *clients.to(streams).udp(8080), *clients.to(datagrams).tcp(8080)]
+    clients = pods.clients(client_os)
+    bystanders = pods.clients(other(client_os))
+    streams = pods.servers("linux")
+    datagrams = pods.servers("windows")
+    opened = [
+        *clients.to(streams).tcp(8080),
+        *clients.to(datagrams).udp(8080),
+        *bystanders.to(datagrams).tcp(8080),
+    ]
+    closed = [
+        *clients.to(streams).tcp(80),
+        *clients.to(streams).udp(8080),
+        *clients.to(datagrams).tcp(8080),
+    ]
     because = "a rule's address, protocol and port all have to match: each server listens on what the other is allowed"
     filled = policy.filled(client=clients, server=streams, bystander=datagrams)
     expect.change(filled, open=opened, closed=closed, because=because)

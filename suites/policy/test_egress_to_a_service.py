@@ -13,9 +13,12 @@ REMOVED = "without a policy everything is allowed"
 def test_only_the_services_backends_are_reached(
     pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
 ) -> None:
-    clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
+    clients = pods.clients(client_os)
+    bystanders = pods.clients(other(client_os))
     backend, stranger = pods.get("linux-server", "windows-server")
-    filled = policy.filled(client=clients, service=services.cluster_ip(backend).name, protocol="TCP")
+    filled = policy.filled(
+        client=clients, service=services.cluster_ip(backend).name, protocol="TCP"
+    )
     opened = [(clients, backend.tcp(8080)), (bystanders, stranger.tcp(8080))]
     because = "the one rule allows TCP to the Service's only backend"
     expect.change(filled, open=opened, closed=[(clients, stranger.tcp(8080))], because=because)
@@ -27,10 +30,14 @@ def test_only_the_services_backends_are_reached(
 def test_the_rules_protocol_counts_too(
     pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
 ) -> None:
-    clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
+    clients = pods.clients(client_os)
+    bystanders = pods.clients(other(client_os))
     (backend,) = pods.get("linux-server")
-    filled = policy.filled(client=clients, service=services.cluster_ip(backend).name, protocol="UDP")
+    filled = policy.filled(
+        client=clients, service=services.cluster_ip(backend).name, protocol="UDP"
+    )
     because = "the rule allows UDP to the backend and matches no TCP, and nothing else allows any"
-    opened, closed = [(bystanders, backend.tcp(8080))], [(clients, backend.tcp(8080))]
+    opened = [(bystanders, backend.tcp(8080))]
+    closed = [(clients, backend.tcp(8080))]
     expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because=REMOVED)

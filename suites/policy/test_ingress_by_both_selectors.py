@@ -11,11 +11,14 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by both selectors, {serv
 def test_only_what_both_selectors_select_enters(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
-    friends, foes = pods.elsewhere(server_os), pods.elsewhere(other(server_os))
+    friends = pods.elsewhere(server_os)
+    foes = pods.elsewhere(other(server_os))
     strangers = pods.clients(server_os) + foes
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
+    servers = pods.servers(server_os)
+    bystanders = pods.servers(other(server_os))
     opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    filled, closed = policy.filled(server=servers, foe=foes), strangers.to(servers).tcp(8080)
+    filled = policy.filled(server=servers, foe=foes)
+    closed = strangers.to(servers).tcp(8080)
     because = "the strangers have the friends' label in another namespace, or another label in the friends' namespace"
     expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

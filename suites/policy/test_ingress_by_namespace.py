@@ -13,9 +13,11 @@ def test_only_pods_of_the_selected_namespace_enter(
 ) -> None:
     friends = pods.elsewhere("linux") + pods.elsewhere("windows")
     strangers = pods.clients("linux") + pods.clients("windows")
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
+    servers = pods.servers(server_os)
+    bystanders = pods.servers(other(server_os))
     opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    filled, closed = policy.filled(server=servers), strangers.to(servers).tcp(8080)
+    filled = policy.filled(server=servers)
+    closed = strangers.to(servers).tcp(8080)
     because = "only the other namespace has the label conformance/team=elsewhere"
     expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

@@ -12,9 +12,13 @@ pytestmark = [needs(calico_policy=True), manifest("policy/calico/ingress_by_rang
 @about("tcp")
 @each_os("server_os")
 @verifies("POL-1", part="calico: ingress by range, {server_os} server")
-def test_only_the_ports_of_the_ranges_are_open(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
-    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
-    filled, ways = policy.filled(server=servers), clients.to(servers)
+def test_only_the_ports_of_the_ranges_are_open(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
+    clients = pods.clients("linux") + pods.clients("windows")
+    servers = pods.servers(server_os)
+    filled = policy.filled(server=servers)
+    ways = clients.to(servers)
     because = (
         "80 is the last port of a range for the account of all pods; 8080 lies between two of them, one beyond the "
         "first and one before the other, and is open to an account that no pod has"

@@ -15,8 +15,10 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os}
 def test_only_the_selected_client_enters(
     pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
-    friends, strangers = pods.clients(client_os), pods.clients(other(client_os)) + pods.elsewhere(client_os)
+    servers = pods.servers(server_os)
+    bystanders = pods.servers(other(server_os))
+    friends = pods.clients(client_os)
+    strangers = pods.clients(other(client_os)) + pods.elsewhere(client_os)
     filled = policy.filled(server=servers, friend=friends)
     opened = [*friends.to(servers).tcp_and_udp(8080), *strangers.to(bystanders).tcp(8080)]
     closed = strangers.to(servers).tcp_and_udp(8080)

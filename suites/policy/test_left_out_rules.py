@@ -21,7 +21,9 @@ def test_windows_decides_by_the_rules_that_are_left(policy: Policy, limits: Limi
     cases = [*negated, named, limits.passed_over("XPOL-5", {"Log": 8084}), ipv6]
     cases.append(limits.unlimited("UNSUP-2", {"methods": 8088}))
     because = "Windows leaves out what it has no words for, and the next rule, or the policies' end, decides"
-    limits.under(policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=because)
+    limits.under(
+        policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=because
+    )
 
 
 @manifest("policy/limits/left_out_pass.yaml")
@@ -30,4 +32,6 @@ def test_windows_decides_by_the_rules_that_are_left(policy: Policy, limits: Limi
 def test_what_a_left_out_pass_would_pass_ends_with_the_tier(policy: Policy, limits: Limits) -> None:
     cases = [limits.allowed("XPOL-2", {"Pass": 8081})]
     because = "Windows leaves the Pass out, and the tier's end denies what no tier after it is asked about"
-    limits.under(policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=because)
+    limits.under(
+        policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=because
+    )

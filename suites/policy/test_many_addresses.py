@@ -18,10 +18,16 @@ FULL, NEXT, LAST = (f"address {place} of {SIZE}" for place in (4_000, 4_001, SIZ
 def test_one_of_thousands_enters_and_others_do_not(
     policy: Policy, sides: Sides, expect: Expect, own_nodes: tuple[str, ...]
 ) -> None:
-    here, because = sides.on(own_nodes, "windows"), "the client's address is one of the set's, and the others' is none"
-    full, following, last = here.crowd(4_000, SIZE), here.crowd(4_001, SIZE), here.crowd(SIZE, SIZE)
+    here = sides.on(own_nodes, "windows")
+    because = "the client's address is one of the set's, and the others' is none"
+    full = here.crowd(4_000, SIZE)
+    following = here.crowd(4_001, SIZE)
+    last = here.crowd(SIZE, SIZE)
     filled = policy.filled(first=full, second=following, third=last)
     first, second, third = map(here.friends.to(here.servers).tcp, (8080, 8083, 8084))
     theirs, others, rest = map(here.strangers.to(here.servers).tcp, (8080, 8083, 8084))
-    parts = {FULL: Paths(open=[*first, *here.beside], closed=theirs), NEXT: Paths(open=second, closed=others)}
+    parts = {
+        FULL: Paths(open=[*first, *here.beside], closed=theirs),
+        NEXT: Paths(open=second, closed=others),
+    }
     expect.changes(filled, parts={**parts, LAST: Paths(open=third, closed=rest)}, because=because)

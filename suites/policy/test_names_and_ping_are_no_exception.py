@@ -11,10 +11,12 @@ from conformance.marks import about, manifest, needs, verifies
 def test_who_reaches_nobody_reaches_port_53_no_more_and_pings_nobody(
     pods: WorkerPods, policy: Policy, expect: Expect, beyond: Beyond
 ) -> None:
-    servers, bystanders = pods.servers("linux"), pods.servers("windows")
+    servers = pods.servers("linux")
+    bystanders = pods.servers("windows")
     ways = (pods.clients("linux") + pods.clients("windows")).to(servers)
     beyond.before(ways.one_per_build())
-    opened, because = bystanders.to(servers).tcp_and_udp(53), "a policy without rules makes no exception"
+    opened = bystanders.to(servers).tcp_and_udp(53)
+    because = "a policy without rules makes no exception"
     expect.change(policy.filled(), open=opened, closed=ways.tcp_and_udp(53), because=because)
     beyond.ping(ways.one_per_build(), because=because, want=False)
     expect.removed(policy, because="without a policy everything is allowed")

@@ -9,9 +9,16 @@ BECAUSE = "Windows leaves out a rule with a negated match or a port's name, and 
 @manifest("policy/limits/kubernetes.yaml")
 @verifies("XPOL-1", part="except")
 @verifies("XPOL-4", part="kubernetes: a name")
-def test_a_kubernetes_rule_with_an_exception_or_a_ports_name_lets_nobody_in(policy: Policy, limits: Limits) -> None:
-    cases = [limits.allowed("XPOL-1", {"except": 8081}), limits.allowed("XPOL-4", {"kubernetes: a name": 8087})]
-    limits.under(policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=BECAUSE)
+def test_a_kubernetes_rule_with_an_exception_or_a_ports_name_lets_nobody_in(
+    policy: Policy, limits: Limits
+) -> None:
+    cases = [
+        limits.allowed("XPOL-1", {"except": 8081}),
+        limits.allowed("XPOL-4", {"kubernetes: a name": 8087}),
+    ]
+    limits.under(
+        policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=BECAUSE
+    )
 
 
 @manifest("policy/limits/negated.yaml")
@@ -24,7 +31,9 @@ def test_a_kubernetes_rule_with_an_exception_or_a_ports_name_lets_nobody_in(poli
 def test_a_calico_rule_with_a_negated_match_lets_nobody_in(policy: Policy, limits: Limits) -> None:
     ports = {"notNets": 8081, "notPorts": 8082, "notSelector alone": 8083, "notPorts by name": 8084}
     cases = [limits.allowed("XPOL-1", {**ports, "notNets of IPv6": 8085})]
-    limits.under(policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=BECAUSE)
+    limits.under(
+        policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=BECAUSE
+    )
 
 
 @manifest("policy/limits/not_protocol.yaml")

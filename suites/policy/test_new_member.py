@@ -15,11 +15,25 @@ pytestmark = [manifest("policy/members/guests.yaml")]
 def test_a_new_pod_enters_if_it_comes_with_the_admitted_label(
     pods: WorkerPods, policy: Policy, newcomers: Newcomers, expect: Expect, server_os: OS
 ) -> None:
-    clients, servers, beside = pods.clients(other(server_os)), pods.servers(server_os), pods.servers(other(server_os))
-    closed, opened = clients.to(servers).tcp(8080), clients.to(beside).tcp(8080)
-    expect.change(policy.filled(server=servers), open=opened, closed=closed, because="nobody has the guests' label yet")
+    clients = pods.clients(other(server_os))
+    servers = pods.servers(server_os)
+    beside = pods.servers(other(server_os))
+    closed = clients.to(servers).tcp(8080)
+    opened = clients.to(beside).tcp(8080)
+    expect.change(
+        policy.filled(server=servers),
+        open=opened,
+        closed=closed,
+        because="nobody has the guests' label yet",
+    )
     guests, strangers = newcomers.beside(clients)
     expect.control((guests + strangers).to(beside).tcp(8080), because="the new pods have a network")
-    closed, opened = strangers.to(servers).tcp(8080), [*guests.to(servers).tcp(8080), *strangers.to(beside).tcp(8080)]
-    expect.matrix(open=opened, closed=closed, new=guests + strangers, because="only the guests came with their label")
+    closed = strangers.to(servers).tcp(8080)
+    opened = [*guests.to(servers).tcp(8080), *strangers.to(beside).tcp(8080)]
+    expect.matrix(
+        open=opened,
+        closed=closed,
+        new=guests + strangers,
+        because="only the guests came with their label",
+    )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -15,13 +15,18 @@ def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
     client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
-    expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
+    expect.control(
+        client, bystander.tcp(8080), because="it answers all the time while the new pods do not"
+    )
     policy.apply(new_pod="windows-new-pod")
     new = new_pods.create("windows", server.tcp(8080))
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
     pod_startup.may_have_sent(new, server.tcp(8080), because=OPEN)
     policy.remove()
-    expect.controls(pod_startup.pairs(client, new, server.tcp(8080)), because="without its policy the pod is open")
+    expect.controls(
+        pod_startup.pairs(client, new, server.tcp(8080)),
+        because="without its policy the pod is open",
+    )
 
 
 @verifies("POL-1", part="kubernetes: new pod, linux", applies={"cnis": ["Calico"]})
@@ -29,10 +34,15 @@ def test_a_new_linux_pod_takes_and_sends_nothing(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
     client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
-    expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
+    expect.control(
+        client, bystander.tcp(8080), because="it answers all the time while the new pods do not"
+    )
     policy.apply(new_pod="linux-new-pod")
     new = new_pods.create("linux", server.tcp(8080))
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=NOTHING)
     pod_startup.sent_nothing(new, server.tcp(8080), because=NOTHING)
     policy.remove()
-    expect.controls(pod_startup.pairs(client, new, server.tcp(8080)), because="without its policy the pod is open")
+    expect.controls(
+        pod_startup.pairs(client, new, server.tcp(8080)),
+        because="without its policy the pod is open",
+    )

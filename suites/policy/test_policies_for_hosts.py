@@ -13,5 +13,7 @@ def test_policies_for_hosts_close_nothing_at_pods(policy: Policy, limits: Limits
         limits.untouched("XPOL-17", {"doNotTrack": 8081, "preDNAT": 8082}),
         limits.closed("XPOL-17", {"applyOnForward alone": 8083}),
     ]
-    because = "untracked policies and those before DNAT are not for pods, and one on forwarded traffic is"
+    because = (
+        "untracked policies and those before DNAT are not for pods, and one on forwarded traffic is"
+    )
     limits.under(policy.filled(friend=limits.friend), cases=cases, because=because)

@@ -6,6 +6,8 @@ from conformance.marks import after_all_others, verifies
 
 @after_all_others()
 @verifies("POL-1", part="throughout the run", provisional=True)
-def test_what_policies_closed_when_the_run_began_was_closed_until_it_ended(standing_watch: StandingWatch) -> None:
+def test_what_policies_closed_when_the_run_began_was_closed_until_it_ended(
+    standing_watch: StandingWatch,
+) -> None:
     because = "nothing that happened since concerned these pods or their policies"
     standing_watch.held(because=because)

@@ -7,11 +7,18 @@ from conformance.marks import manifest, verifies
 @manifest("policy/limits/egress_to_a_service.yaml")
 @verifies("XPOL-20")
 def test_a_backend_that_is_not_ready_is_reached(
-    pods: WorkerPods, services: Services, unready_servers: UnreadyServers, policy: Policy, expect: Expect
+    pods: WorkerPods,
+    services: Services,
+    unready_servers: UnreadyServers,
+    policy: Policy,
+    expect: Expect,
 ) -> None:
-    clients, backends = pods.clients("linux").one_per_os() + pods.clients("windows"), pods.servers("linux").one_per_os()
-    unready, strangers = [unready_servers.beside(backends)], pods.servers("windows").one_per_os()
-    ways, filled = clients.to(unready).tcp(8080), policy.filled(service=services.spread(backends + unready).name)
+    clients = pods.clients("linux").one_per_os() + pods.clients("windows")
+    backends = pods.servers("linux").one_per_os()
+    unready = [unready_servers.beside(backends)]
+    strangers = pods.servers("windows").one_per_os()
+    ways = clients.to(unready).tcp(8080)
+    filled = policy.filled(service=services.spread(backends + unready).name)
     because = "EndpointSlices have every backend, and the rule asks for none to be ready"
     expect.limitation(
         filled, as_documented={"open": ways}, lifted={"closed": ways},

@@ -14,7 +14,9 @@ NEW = "the new pods have the selected labels, and Felix was ready before they ca
 
 @each_os("os")
 @needs(calico_policy=True)
-@manifest("policy/over-time/of_both_apis.yaml", otherwise="policy/over-time/of_kubernetes_twice.yaml")
+@manifest(
+    "policy/over-time/of_both_apis.yaml", otherwise="policy/over-time/of_kubernetes_twice.yaml"
+)
 @verifies("XPOL-18", part="{os} nodes", alone_on="{os}")
 def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_come_then(
     *,
@@ -28,11 +30,23 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     own_nodes: tuple[str, ...],
     os: OS,
 ) -> None:
-    here, restart = sides.under_both_apis(pods, own_nodes, os), lambda: felix.restart_together(own_nodes)
-    servers, clients = pods.servers(os), pods.clients(os)
+    here = sides.under_both_apis(pods, own_nodes, os)
+    servers = pods.servers(os)
+    clients = pods.clients(os)
     policies = policy.filled(server=servers, client=clients, friend=here.friends)
     expect.base(policies, open=here.open_both_ways, closed=here.closed_both_ways, because=ALONE)
-    throughout.closed_while(restart, closed=[here.closed_both_ways], beside=[here.open_both_ways], because=STAYS)
+    throughout.closed_while(
+        lambda: felix.restart_together(own_nodes),
+        closed=[here.closed_both_ways],
+        beside=[here.open_both_ways],
+        because=STAYS,
+    )
     guests, new = newcomers.beside(here.servers)
-    both, through = here.joined_by(new), guests.to(here.strangers).tcp_and_udp(8080)
-    expect.matrix(open=[*both.open_both_ways, *through], closed=both.closed_both_ways, new=guests + new, because=NEW)
+    both = here.joined_by(new)
+    through = guests.to(here.strangers).tcp_and_udp(8080)
+    expect.matrix(
+        open=[*both.open_both_ways, *through],
+        closed=both.closed_both_ways,
+        new=guests + new,
+        because=NEW,
+    )

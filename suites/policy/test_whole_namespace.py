@@ -14,11 +14,15 @@ pytestmark = [verifies("POL-1", part="{policy}: whole namespace, {server_os} ser
 def test_friends_of_any_namespace_enter_each_pod_of_the_selected_one(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
-    servers, bystanders = pods.elsewhere(server_os), pods.servers(other(server_os))
+    servers = pods.elsewhere(server_os)
+    bystanders = pods.servers(other(server_os))
     friends = pods.clients(other(server_os)) + pods.elsewhere(other(server_os))
     strangers = pods.clients(server_os) + servers
     opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    filled, closed = policy.filled(into=pods.namespace_elsewhere, friend=friends), strangers.to(servers).tcp(8080)
-    because = "whatever their namespace, the friends have the admitted label, and the strangers do not"
+    filled = policy.filled(into=pods.namespace_elsewhere, friend=friends)
+    closed = strangers.to(servers).tcp(8080)
+    because = (
+        "whatever their namespace, the friends have the admitted label, and the strangers do not"
+    )
     expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

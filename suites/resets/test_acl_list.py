@@ -11,12 +11,21 @@ BECAUSE = "the policy allows the stream before and after"
 @manifest("policy/resets/ingress.yaml")
 @verifies("RST-4", part="{client_os} to {server_os}")
 def test_a_stream_is_lost_where_the_endpoint_gets_another_acl_list(
-    policy: Policy, acl_lists: AclLists, connections: ConnectionsDuringChange, topology: ResetTopology
+    policy: Policy,
+    acl_lists: AclLists,
+    connections: ConnectionsDuringChange,
+    topology: ResetTopology,
 ) -> None:
-    side, streams, beside = topology.ingress, topology.streams, topology.beside
+    side = topology.ingress
+    streams = topology.streams
+    beside = topology.beside
     connections.begin(streams, beside=beside)
-    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.pairs, because=NOBODY)
+    connections.under(
+        policy.filled(**side.selects, guest="nobody"), closed=side.pairs, because=NOBODY
+    )
     acl_lists.remember(*topology.windows)
     policy.apply(**side.selects, guest=side.guest_label)
-    states = connections.survive_or_reconnect(streams, survives=beside, opened=side.pairs, because=BECAUSE)
+    states = connections.survive_or_reconnect(
+        streams, survives=beside, opened=side.pairs, because=BECAUSE
+    )
     acl_lists.replaced(states, because="Felix replaces an endpoint's ACL list as a whole")

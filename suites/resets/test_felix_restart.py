@@ -17,9 +17,13 @@ def test_a_stream_may_be_lost_and_then_comes_back(
     connections: ConnectionsDuringChange,
     exclusive_topology: ResetTopology,
 ) -> None:
-    side, streams, beside = exclusive_topology.ingress, exclusive_topology.streams, exclusive_topology.beside
+    side = exclusive_topology.ingress
+    streams = exclusive_topology.streams
+    beside = exclusive_topology.beside
     connections.begin(streams, beside=beside)
     connections.under(policy.filled(**side.selects), closed=side.pairs, because=STREAMS_ALONE)
     back = felix.restart_each(exclusive_topology.windows_nodes)
-    connections.survive_or_reconnect(streams, survives=beside, restarts=back, still_closed=side.pairs, because=BECAUSE)
+    connections.survive_or_reconnect(
+        streams, survives=beside, restarts=back, still_closed=side.pairs, because=BECAUSE
+    )
     expect.removed(policy, because="without the policy everybody is let in again")

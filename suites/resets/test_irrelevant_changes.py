@@ -11,10 +11,17 @@ BECAUSE = "no policy selects by this key; the bystander's policy is another chan
 @manifest("policy/resets/bystander.yaml")
 @verifies("XPOL-16", part="{client_os} to {server_os}")
 def test_a_stream_survives_an_irrelevant_label_change(
-    pods: WorkerPods, policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology
+    pods: WorkerPods,
+    policy: Policy,
+    relabel: Relabel,
+    connections: ConnectionsDuringChange,
+    topology: ResetTopology,
 ) -> None:
-    bystanders, streams, beside = pods.elsewhere("windows"), topology.streams, topology.beside
-    into, pairs = bystanders.first.namespace, topology.ingress.to(bystanders)
+    bystanders = pods.elsewhere("windows")
+    streams = topology.streams
+    beside = topology.beside
+    into = bystanders.first.namespace
+    pairs = topology.ingress.to(bystanders)
     nobody = policy.filled(into=into, bystander=bystanders, home=pods.namespace, guest="nobody")
     connections.begin(streams, beside=beside)
     connections.under(nobody, closed=pairs, because=NOBODY)

@@ -11,9 +11,15 @@ BECAUSE = "the policy is not touched; a pod that one of its rules selects comes"
 @either_way("policy/resets/membership-{way}.yaml")
 @verifies("RST-2", part="{way}, {client_os} to {server_os}")
 def test_a_stream_may_be_lost_and_then_comes_back(
-    policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology, way: str
+    policy: Policy,
+    relabel: Relabel,
+    connections: ConnectionsDuringChange,
+    topology: ResetTopology,
+    way: str,
 ) -> None:
-    side, streams, beside = topology.ways[way], topology.streams, topology.beside
+    side = topology.ways[way]
+    streams = topology.streams
+    beside = topology.beside
     connections.begin(streams, beside=beside)
     connections.under(policy.filled(**side.selects), closed=side.pairs, because=NOBODY)
     relabel.label_as_guest(side.guest)

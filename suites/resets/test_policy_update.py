@@ -13,8 +13,12 @@ BECAUSE = "the policy allows the stream before and after; what it says of a gues
 def test_a_stream_may_be_lost_and_then_comes_back(
     policy: Policy, connections: ConnectionsDuringChange, topology: ResetTopology, way: str
 ) -> None:
-    side, streams, beside = topology.ways[way], topology.streams, topology.beside
+    side = topology.ways[way]
+    streams = topology.streams
+    beside = topology.beside
     connections.begin(streams, beside=beside)
-    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.pairs, because=NOBODY)
+    connections.under(
+        policy.filled(**side.selects, guest="nobody"), closed=side.pairs, because=NOBODY
+    )
     policy.apply(**side.selects, guest=side.guest_label)
     connections.survive_or_reconnect(streams, survives=beside, opened=side.pairs, because=BECAUSE)

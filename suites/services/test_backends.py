@@ -3,7 +3,10 @@
 from conformance.fixtures import OS, Backends, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, begins_early, each_os, manifest, needs, verifies
 
-pytestmark = [verifies("CONN-4", part="several {server_os} backends"), manifest("services/cluster-ip.yaml")]
+pytestmark = [
+    verifies("CONN-4", part="several {server_os} backends"),
+    manifest("services/cluster-ip.yaml"),
+]
 
 ALL = "kube-proxy of the client's node spreads connections over all ready backends"
 GONE = "kube-proxy of the client's node forgets a backend that goes"
@@ -15,9 +18,14 @@ CAME = "kube-proxy of the client's node uses a backend that comes"
 @each_os("server_os")
 @needs(linux=2, windows=2)
 def test_backends_are_used_while_they_are_there(
-    pods: WorkerPods, services: Services, backends: Backends, unready_servers: UnreadyServers, server_os: OS
+    pods: WorkerPods,
+    services: Services,
+    backends: Backends,
+    unready_servers: UnreadyServers,
+    server_os: OS,
 ) -> None:
-    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    clients = pods.clients("linux") + pods.clients("windows")
+    servers = pods.servers(server_os)
     unready_servers.beside(servers)
     backends.all_used(clients, *services.spread(servers).by_both, because=ALL)
     backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=GONE)

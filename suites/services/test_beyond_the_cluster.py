@@ -7,10 +7,13 @@ from conformance.marks import begins_early, verifies
 @begins_early()
 @verifies("XSVC-4")
 def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Beyond) -> None:
-    windows, linux = pods.clients("windows").one_per_build(), pods.client("linux")
+    windows = pods.clients("windows").one_per_build()
+    linux = pods.client("linux")
     among_linux = pods.clients("linux").one_per_build().to(pods.servers("linux"))
     beyond.ping_passes(among_linux, because="nothing between the nodes drops ICMP")
-    beyond.control(windows, linux, because="the target is there, for TCP from Windows and for ping from Linux")
+    beyond.control(
+        windows, linux, because="the target is there, for TCP from Windows and for ping from Linux"
+    )
     within = windows.to([pods.server("linux"), *pods.servers("windows").one_per_build()])
     beyond.ping(within, because="within the cluster ping of Windows pods is supported")
     because = "Windows' outbound NAT translates TCP and UDP only, so no reply finds back"

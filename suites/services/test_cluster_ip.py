@@ -12,7 +12,13 @@ BECAUSE = "kube-proxy of the client's node sends it on to the backend"
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip")
 @directions()
 def test_pods_reach_a_service_by_cluster_ip(
-    pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect, *, client_os: OS, server_os: OS
+    pods: WorkerPods,
+    services: Services,
+    addresses: Addresses,
+    expect: Expect,
+    *,
+    client_os: OS,
+    server_os: OS,
 ) -> None:
     pod_pairs = pods.clients(client_os).to(pods.servers(server_os))
     ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_other_port)]
@@ -23,7 +29,13 @@ def test_pods_reach_a_service_by_cluster_ip(
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip, UDP")
 @directions()
 def test_datagrams_reach_a_service_by_cluster_ip(
-    pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect, *, client_os: OS, server_os: OS
+    pods: WorkerPods,
+    services: Services,
+    addresses: Addresses,
+    expect: Expect,
+    *,
+    client_os: OS,
+    server_os: OS,
 ) -> None:
     ways = pods.clients(client_os).to(pods.servers(server_os)).through(services.by_address_udp)
     expect.sources(ways, are=addresses.behind, because=BECAUSE)

@@ -14,8 +14,10 @@ GONE = "kube-proxy forgets flows of datagrams to a backend that goes, and leads 
 def test_a_kept_udp_socket_gets_to_another_backend_once_its_own_is_gone(
     pods: WorkerPods, services: Services, backends: Backends, expect: Expect, server_os: OS
 ) -> None:
-    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
-    first, other = servers.at(servers[0].node), servers.at(servers[1].node)
+    clients = pods.clients("linux") + pods.clients("windows")
+    servers = pods.servers(server_os)
+    first = servers.at(servers[0].node)
+    other = servers.at(servers[1].node)
     front = services.spread(first).by_address_udp
     expect.reachable(clients, front, because=FIRST)
     backends.answer_a_kept_socket(clients, front, because=FIRST)

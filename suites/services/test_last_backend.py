@@ -8,9 +8,14 @@ from conformance.marks import about, each_os, verifies
 @each_os("server_os")
 @verifies("CONN-4", part="last {server_os} backends away and back", provisional=True)
 def test_a_service_leads_to_its_backends_again_once_they_are_back(
-    pods: WorkerPods, passing_services: PassingServices, backends: Backends, expect: Expect, server_os: OS
+    pods: WorkerPods,
+    passing_services: PassingServices,
+    backends: Backends,
+    expect: Expect,
+    server_os: OS,
 ) -> None:
-    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    clients = pods.clients("linux") + pods.clients("windows")
+    servers = pods.servers(server_os)
     (front,) = passing_services.come(servers)
     expect.reachable(clients, front, because="the Service has backends")
     passing_services.lose_backends(servers)

@@ -10,21 +10,31 @@ pytestmark = [manifest("services/node-port.yaml")]
 def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
-    servers, of_windows = pods.servers("linux"), pods.servers("windows").one_per_build()
+    servers = pods.servers("linux")
+    of_windows = pods.servers("windows").one_per_build()
     elsewhere = services.node_ports_at(servers, pods.server("linux"), *of_windows)
     targets = [*services.node_ports(servers), *services.node_ports_udp(servers), *elsewhere]
-    expect.reachable(pods.nodes(), targets, because="kube-proxy of a Linux node sends it on to wherever the backend is")
+    expect.reachable(
+        pods.nodes(),
+        targets,
+        because="kube-proxy of a Linux node sends it on to wherever the backend is",
+    )
 
 
 @verifies("CONN-7", part="windows nodes")
 def test_a_linux_node_reaches_each_windows_node_with_a_backend(
     pods: WorkerPods, services: Services, node_ports: NodePorts, expect: Expect
 ) -> None:
-    linux, servers = pods.servers("linux"), pods.servers("windows")
+    linux = pods.servers("linux")
+    servers = pods.servers("windows")
     of_linux = [*services.node_ports(linux), *services.node_ports_udp(linux)]
-    node_ports.pass_between_nodes(pods.nodes(), of_linux, because="a firewall may close them, for all backends alike")
+    node_ports.pass_between_nodes(
+        pods.nodes(), of_linux, because="a firewall may close them, for all backends alike"
+    )
     targets = [*services.node_ports(servers), *services.node_ports_udp(servers)]
-    expect.reachable(pods.nodes(), targets, because="kube-proxy of that node has a backend of its own")
+    expect.reachable(
+        pods.nodes(), targets, because="kube-proxy of that node has a backend of its own"
+    )
 
 
 @verifies("XSVC-2")

@@ -23,4 +23,6 @@ def test_the_only_linux_backend_reaches_its_own_cluster_ip(
 ) -> None:
     servers = pods.servers("linux")
     because = "kube-proxy on Linux translates the source of what comes back to the pod that sent it"
-    expect.reachable([*services.to_themselves(servers), *services.to_themselves_udp(servers)], because=because)
+    expect.reachable(
+        [*services.to_themselves(servers), *services.to_themselves_udp(servers)], because=because
+    )

@@ -10,6 +10,8 @@ def test_a_server_on_a_node_sees_the_node_of_a_windows_pod(
     pods: WorkerPods, host_subnet: HostSubnet, calico: CalicoObjects
 ) -> None:
     because = "Calico's plugin excludes services and pools from natOutgoing on Windows, and not the nodes' subnet"
-    node, natted = [pods.node()], calico.pools("natOutgoing")
-    windows, linux = pods.clients("windows").to(node), pods.clients("linux").to(node)
+    node = [pods.node()]
+    natted = calico.pools("natOutgoing")
+    windows = pods.clients("windows").to(node)
+    linux = pods.clients("linux").to(node)
     host_subnet.is_natted(windows, natted, beside=linux, because=because)

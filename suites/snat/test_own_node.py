@@ -22,7 +22,8 @@ def test_a_stranger_of_the_backends_node_gets_in_by_cluster_ip(
 ) -> None:
     nodes = windows_nodes.on_l2bridge(windows_nodes.without_dsr())
     strangers = pods.placed_around(nodes, "same node")
-    client, through = pods.clients("linux"), strangers.through(services.by_address)
+    client = pods.clients("linux")
+    through = strangers.through(services.by_address)
     admitted = client.to(strangers.servers).tcp(PORT)
     expect.controls([strangers.tcp(PORT), through, admitted], because=OPEN)
     policy.apply(client=client, server=strangers.servers)
@@ -40,8 +41,10 @@ def test_a_stranger_from_outside_gets_in_by_the_nodes_node_port(
     expect: Expect,
 ) -> None:
     servers = pods.servers("windows").at(*windows_nodes.on_l2bridge())
-    client, strangers = pods.clients("linux"), pods.nodes().to(servers)
-    through, admitted = strangers.through(services.by_node_port), client.to(servers).tcp(PORT)
+    client = pods.clients("linux")
+    strangers = pods.nodes().to(servers)
+    through = strangers.through(services.by_node_port)
+    admitted = client.to(servers).tcp(PORT)
     expect.controls([strangers.tcp(PORT), through, admitted], because=OPEN)
     policy.apply(client=client, server=servers)
     own_node_hole.lets_in(through, direct=strangers.tcp(PORT), admitted=admitted, because=UNGUARDED)

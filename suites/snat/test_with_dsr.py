@@ -12,11 +12,21 @@ REMOVED = "without the policy everybody is let in again"
 @places()
 @verifies("SVC-2", part="windows pod, server on {place}")
 def test_a_policy_knows_the_client_by_cluster_ip(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
+    pods: WorkerPods,
+    policy: Policy,
+    windows_nodes: WindowsNodes,
+    source: SourceOf,
+    expect: Expect,
+    *,
+    place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.with_dsr(), place)
     through = source(pod_pairs)
-    through.is_kept(because="with direct server return kube-proxy leaves the source of its node's pods alone")
+    through.is_kept(
+        because="with direct server return kube-proxy leaves the source of its node's pods alone"
+    )
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
-    through.admits_everywhere(because="the policy names the client, which comes with its own address either way")
+    through.admits_everywhere(
+        because="the policy names the client, which comes with its own address either way"
+    )
     expect.removed(policy, because=REMOVED)

@@ -5,14 +5,22 @@ from conformance.marks import manifest, places, verifies
 
 pytestmark = [manifest("policy/services/only-the-client.yaml"), places()]
 
-REWRITTEN = "kube-proxy without direct server return puts another source in the place of its node's pods"
+REWRITTEN = (
+    "kube-proxy without direct server return puts another source in the place of its node's pods"
+)
 REMOVED = "without the policy everybody is let in again"
 UNSEEN = "the policy names the client, and by ClusterIP the client comes with another address"
 
 
 @verifies("SVC-1", part="windows pod, server on {place}")
 def test_a_policy_does_not_know_the_client_by_cluster_ip(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
+    pods: WorkerPods,
+    policy: Policy,
+    windows_nodes: WindowsNodes,
+    source: SourceOf,
+    expect: Expect,
+    *,
+    place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.without_dsr(), place)
     through = source(pod_pairs)
@@ -24,7 +32,13 @@ def test_a_policy_does_not_know_the_client_by_cluster_ip(
 
 @verifies("VXLAN-6", part="windows pod, server on {place}")
 def test_an_old_1809_sees_pod_addresses_only(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
+    pods: WorkerPods,
+    policy: Policy,
+    windows_nodes: WindowsNodes,
+    source: SourceOf,
+    expect: Expect,
+    *,
+    place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.of_build(">=17763 <17763.1432"), place)
     through = source(pod_pairs)
@@ -36,7 +50,13 @@ def test_an_old_1809_sees_pod_addresses_only(
 
 @verifies("EKS-3", part="windows pod, server on {place}")
 def test_eks_comes_without_dsr(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
+    pods: WorkerPods,
+    policy: Policy,
+    windows_nodes: WindowsNodes,
+    source: SourceOf,
+    expect: Expect,
+    *,
+    place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.all(), place)
     through = source(pod_pairs)

@@ -8,8 +8,12 @@ BECAUSE = "Windows sends VXLAN to UDP 4789 and listens there, whatever is config
 
 @about("udp")
 @verifies("VXLAN-3", part="configured")
-def test_no_other_vxlan_port_is_configured(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
-    requires.that(vxlan.configured("vxlanPort"), 4789, because=BECAUSE, do=remedy.felix("vxlanPort"))
+def test_no_other_vxlan_port_is_configured(
+    vxlan: VxlanFacts, requires: Readings, remedy: Remedies
+) -> None:
+    requires.that(
+        vxlan.configured("vxlanPort"), 4789, because=BECAUSE, do=remedy.felix("vxlanPort")
+    )
 
 
 @verifies("VXLAN-3", part="device of linux nodes")
@@ -17,4 +21,6 @@ def test_no_other_vxlan_port_is_configured(vxlan: VxlanFacts, requires: Readings
 def test_every_linux_node_uses_the_port_of_windows(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings, remedy: Remedies
 ) -> None:
-    requires.that(vxlan.device_port, 4789, on=pods.nodes(), because=BECAUSE, do=remedy.felix("vxlanPort"))
+    requires.that(
+        vxlan.device_port, 4789, on=pods.nodes(), because=BECAUSE, do=remedy.felix("vxlanPort")
+    )

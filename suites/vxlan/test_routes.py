@@ -16,14 +16,20 @@ ON_WINDOWS = (
 
 
 @verifies("VXLAN-2", part="tunnel addresses")
-def test_every_windows_node_announces_the_tunnel_of_its_block(vxlan: VxlanFacts, requires: Readings) -> None:
-    because = "the second address of a Windows node's block is its gateway, and the end of its tunnel"
+def test_every_windows_node_announces_the_tunnel_of_its_block(
+    vxlan: VxlanFacts, requires: Readings
+) -> None:
+    because = (
+        "the second address of a Windows node's block is its gateway, and the end of its tunnel"
+    )
     requires.that(vxlan.tunnels(), "second address of its block", because=because, do=DO)
 
 
 @verifies("VXLAN-2", part="routes of linux nodes")
 @needs(host_network=True)
-def test_every_linux_node_has_a_route_to_every_block(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
+def test_every_linux_node_has_a_route_to_every_block(
+    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
+) -> None:
     pods.ensure_ready("windows-server")
     because = "Felix on Linux routes a block to the tunnel that its node announces"
     requires.that(vxlan.routes, "as announced", on=pods.nodes(), because=because, do=DO)
@@ -35,20 +41,26 @@ def test_every_linux_node_knows_where_every_tunnel_ends(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
 ) -> None:
     pods.ensure_ready("windows-server")
-    because = "Felix on Linux sends frames for a tunnel's MAC address to the node whose tunnel it is"
+    because = (
+        "Felix on Linux sends frames for a tunnel's MAC address to the node whose tunnel it is"
+    )
     requires.that(vxlan.forwarding, "as announced", on=pods.nodes(), because=because, do=DO)
 
 
 @verifies("VXLAN-2", part="VNI of linux nodes")
 @needs(host_network=True)
-def test_every_linux_node_has_the_configured_vni(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
+def test_every_linux_node_has_the_configured_vni(
+    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
+) -> None:
     because = "nodes understand only what carries their own VNI"
     requires.that(vxlan.device_vni, "the configured VNI", on=pods.nodes(), because=because, do=DO)
 
 
 @verifies("VXLAN-2", part="routes of windows nodes")
 @needs(host_process=True)
-def test_every_windows_node_has_a_route_to_every_block(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
+def test_every_windows_node_has_a_route_to_every_block(
+    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
+) -> None:
     because = "Felix on Windows gives the HNS network a RemoteSubnetRoute for every block, to the node that it is on"
     windows = pods.ensure_ready("windows-server")
     requires.that(vxlan.remote_subnets, "as announced", on=windows, because=because, do=ON_WINDOWS)

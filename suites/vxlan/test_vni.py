@@ -8,11 +8,19 @@ from conformance.marks import needs, verifies
 def test_the_vni_is_4096_or_higher(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
     because = "Windows refuses to network a pod with a lower one: Windows does not support VXLANVNI < 4096"
     vni = vxlan.configured("vxlanVNI")
-    requires.that(vni, lambda value: value >= 4096, "4096 or higher", because=because, do=remedy.felix("vxlanVNI"))
+    requires.that(
+        vni,
+        lambda value: value >= 4096,
+        "4096 or higher",
+        because=because,
+        do=remedy.felix("vxlanVNI"),
+    )
 
 
 @verifies("VXLAN-9", part="read")
-def test_every_windows_network_has_the_configured_vni(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
+def test_every_windows_network_has_the_configured_vni(
+    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
+) -> None:
     networked = pods.ensure_ready("windows-server")
     because = "a network keeps the VNI that it was made with, and nodes understand only their own"
     do = (
@@ -27,7 +35,9 @@ def test_every_windows_network_has_the_configured_vni(pods: WorkerPods, vxlan: V
 def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni: VniChange) -> None:
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, and a new pod is networked")
-    vni.stays_behind(because="Windows' network keeps its VNI, while Linux follows: each drops what the other sends")
+    vni.stays_behind(
+        because="Windows' network keeps its VNI, while Linux follows: each drops what the other sends"
+    )
 
 
 @verifies("VXLAN-10", part="procedure")
@@ -35,5 +45,7 @@ def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni: VniChang
 def test_the_documented_procedure_gives_windows_the_new_vni(vni: VniChange) -> None:
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, which its network does not take")
-    vni.follow_the_procedure(because="drained, network removed, Calico restarted, pods let in again")
+    vni.follow_the_procedure(
+        because="drained, network removed, Calico restarted, pods let in again"
+    )
     vni.heals(because="the network that the next pod gets is made with the VNI of now")

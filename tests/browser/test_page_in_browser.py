@@ -19,7 +19,9 @@ from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided
 from tests.unit.conformance.report.test_page import plain
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 MARKUP = '<img src=x onerror="window.injected=1"><script>window.injected=1</script></pre></details>\'"&{{7*7}}'
 """What a pod, an event or a log line may be called."""
 PROBE = """
@@ -63,11 +65,17 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PAT
 
 def hostile() -> str:
     """A page in which everything that a cluster or a file can name is markup."""
-    leak = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}) | {"reason": MARKUP, "part": MARKUP, "test": MARKUP}
+    leak = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}) | {
+        "reason": MARKUP,
+        "part": MARKUP,
+        "test": MARKUP,
+    }
     for decision in leak["decisions"]:
         decision |= {"reason": MARKUP, "source": MARKUP, "target": MARKUP}
     leak["measured"] = {MARKUP: MARKUP, "seconds to a new connection": 1.0}
-    whole = plain(leak, decided("RST-1", {NEW: "CONFIRMED"}), notes=[MARKUP], command=MARKUP, cut_short=MARKUP)
+    whole = plain(
+        leak, decided("RST-1", {NEW: "CONFIRMED"}), notes=[MARKUP], command=MARKUP, cut_short=MARKUP
+    )
     whole["run"]["cluster"]["label"] = MARKUP
     whole["facts"]["nodes"][0] |= {"name": MARKUP, "os_image": MARKUP}
     whole["facts"]["platform"] = {"value": MARKUP, "source": MARKUP}
@@ -75,7 +83,13 @@ def hostile() -> str:
     whole["timings"] = {MARKUP: MARKUP}
     gate = {"name": MARKUP, "build": MARKUP, "answer": "qualified", "headline": MARKUP}
     whole["gates"] = [gate | {"obstacles": [MARKUP], "waived": [MARKUP]}]
-    one = {"workload": MARKUP, "container": MARKUP, "image": MARKUP, "version": MARKUP, "digest": MARKUP}
+    one = {
+        "workload": MARKUP,
+        "container": MARKUP,
+        "image": MARKUP,
+        "version": MARKUP,
+        "digest": MARKUP,
+    }
     whole["installed"] = {
         "cluster_uid": MARKUP,
         "components": [one | {"nodes": [MARKUP]}],
@@ -86,7 +100,9 @@ def hostile() -> str:
     return render(whole, difference=[MARKUP], failures={MARKUP: [(MARKUP, MARKUP)]})
 
 
-def browse(folder: Path, page: str, *options: str, at: str = "") -> subprocess.CompletedProcess[str]:
+def browse(
+    folder: Path, page: str, *options: str, at: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Open a page in the browser."""
     file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
@@ -113,7 +129,9 @@ def opened(
     return found, "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
 
 
-def test_a_page_full_of_markup_is_filtered_followed_and_printed_and_runs_none_of_it(tmp_path: Path) -> None:
+def test_a_page_full_of_markup_is_filtered_followed_and_printed_and_runs_none_of_it(
+    tmp_path: Path,
+) -> None:
     found, complaints = opened(tmp_path, hostile(), "--window-size=1400,1000")
     assert found["filtered"] == ["DEMO-7"]
     assert found["told"] == f"1 of {len(catalog())} claims"
@@ -160,7 +178,9 @@ addEventListener('load', () => setTimeout(() => {
 """
 
 
-def test_a_whole_healthy_run_is_read_by_the_screen_and_chosen_by_verdict_and_area(tmp_path: Path) -> None:
+def test_a_whole_healthy_run_is_read_by_the_screen_and_chosen_by_verdict_and_area(
+    tmp_path: Path,
+) -> None:
     page = render(stored("whole").plain)
     found, complaints = opened(tmp_path, page, "--window-size=1400,900", probe=SIZES)
     assert {ident: height for ident, height in found["heights"].items() if height > 900} == {}
@@ -172,16 +192,20 @@ def test_a_whole_healthy_run_is_read_by_the_screen_and_chosen_by_verdict_and_are
 
 
 def test_a_claim_that_fails_in_many_parts_fills_no_screen_either(tmp_path: Path) -> None:
-    line = (
-        "w1 to DNS A a-name.of-a-namespace.svc.cluster.local: expected RESOLVED to 10.97.85.150, observed DNS_FAILED "
-    )
+    line = "w1 to DNS A a-name.of-a-namespace.svc.cluster.local: expected RESOLVED to 10.97.85.150, observed DNS_FAILED "
     parts = [
-        decided("CONN-6", {NEW: "VIOLATED"}) | {"part": f"part {number}", "test": f"t{number}", "reason": line * 3}
+        decided("CONN-6", {NEW: "VIOLATED"})
+        | {"part": f"part {number}", "test": f"t{number}", "reason": line * 3}
         for number in range(25)
     ]
     whole = plain(*parts)
-    told = {"lines": {f"line {number}": line for number in range(8)}, "again": f"pytest {'--claim CONN-6 ' * 9}"}
-    whole["tests"] = [{"test": part["test"], "verdict": "VIOLATED", "explanation": told} for part in parts]
+    told = {
+        "lines": {f"line {number}": line for number in range(8)},
+        "again": f"pytest {'--claim CONN-6 ' * 9}",
+    }
+    whole["tests"] = [
+        {"test": part["test"], "verdict": "VIOLATED", "explanation": told} for part in parts
+    ]
     found, complaints = opened(tmp_path, render(whole), "--window-size=1400,900", probe=SIZES)
     assert 400 < found["heights"]["CONN-6"] <= 900
     assert complaints == ""
@@ -221,7 +245,9 @@ DARK = "--blink-settings=preferredColorScheme=0"
      ("leak", EVERYTHING, ["--window-size=400,900", DARK]), ("whole", "", ["--window-size=400,900", DARK])],
     ids=["whole", "opened", "opened-narrow-dark", "whole-narrow-dark"],
 )  # fmt: skip
-def test_axe_finds_nothing_that_shuts_somebody_out(tmp_path: Path, name: str, first: str, options: list[str]) -> None:
+def test_axe_finds_nothing_that_shuts_somebody_out(
+    tmp_path: Path, name: str, first: str, options: list[str]
+) -> None:
     assert audited(tmp_path, render(stored(name).plain), *options, first=first) == []
 
 
@@ -243,7 +269,10 @@ SHUTTING_OUT = {
         '<label class="pick"></label><input type="radio" name="verdict" value="" checked>',
     ),
     "color-contrast": ("--soft: #57606a", "--soft: #c7c9cc"),
-    "button-name": ('<button type="button" data-filter="VXLAN">VXLAN', '<button type="button" data-filter="VXLAN">'),
+    "button-name": (
+        '<button type="button" data-filter="VXLAN">VXLAN',
+        '<button type="button" data-filter="VXLAN">',
+    ),
     "scrollable-region-focusable": ('<div class="scroll" tabindex="0"', '<div class="scroll"'),
 }
 """What is said of a page in which something is taken away."""
@@ -263,7 +292,9 @@ def test_on_paper_nothing_is_cut_and_nothing_scrolls(tmp_path: Path) -> None:
     """At the width of A4 within the page's margins, with the rules for print."""
     page = render(stored("v3.32-as-shipped").plain)
     assert "@media print" in page
-    found, complaints = opened(tmp_path, page.replace("@media print", "@media all"), "--window-size=704,1000")
+    found, complaints = opened(
+        tmp_path, page.replace("@media print", "@media all"), "--window-size=704,1000"
+    )
     assert (found["cut"], found["scrolls"]) == ([], 0)
     assert complaints == ""
 
@@ -336,7 +367,10 @@ addEventListener('load', () => setTimeout(async () => {
 
 
 def test_filter_choice_links_folds_and_copy_do_what_they_say(tmp_path: Path) -> None:
-    whole = plain(decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}), decided("CONN-1", {NEW: "CONFIRMED"}))
+    whole = plain(
+        decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}),
+        decided("CONN-1", {NEW: "CONFIRMED"}),
+    )
     whole["timings"] = {"windows.hold": "2 s instead of 5 s"}
     page = render(whole, difference=[f"line {number}" for number in range(40)])
     found, complaints = opened(tmp_path, page, "--window-size=1400,900", probe=USED)
@@ -344,7 +378,9 @@ def test_filter_choice_links_folds_and_copy_do_what_they_say(tmp_path: Path) -> 
     assert (found["area"], found["opened"]) == (["Calico demo"], True)
     assert found["blank"] == [len(catalog()), False], "blanks are no words"
     assert found["both"] == ["DEMO-7"], "an area and a verdict hold together"
-    assert found["forgets"] == ["", "", len(catalog()), True], "a link to a claim that is left out leads to it"
+    assert found["forgets"] == ["", "", len(catalog()), True], (
+        "a link to a claim that is left out leads to it"
+    )
     assert found["none"] == [0, f"0 of {len(catalog())} claims", True]
     assert (found["words"], found["filtered"]) == (["DEMO-7"], True)
     assert found["anew"] == ["", found["anew"][1], True, True], (
@@ -352,11 +388,18 @@ def test_filter_choice_links_folds_and_copy_do_what_they_say(tmp_path: Path) -> 
     )
     assert found["anew"][1]
     assert found["kept"], "the claims' own link keeps the choice"
-    assert found["followed"] == ["", "", False, True, True], "a link to a claim that is left out ends the choice"
+    assert found["followed"] == ["", "", False, True, True], (
+        "a link to a claim that is left out ends the choice"
+    )
     assert found["scrolled"], "also where the browser itself does not follow"
     assert found["nowhere"] == ["DEMO-7"]
     assert found["back"] == [len(catalog()), "", True]
-    assert (found["copy"], found["kept_here"], found["printed"], found["folds"]) == ("copied", True, True, 3)
+    assert (found["copy"], found["kept_here"], found["printed"], found["folds"]) == (
+        "copied",
+        True,
+        True,
+        3,
+    )
     assert complaints == ""
 
 
@@ -373,10 +416,16 @@ addEventListener('load', () => setTimeout(() => {
 """
 
 
-def test_an_address_that_names_a_claim_opens_it_and_a_page_that_is_loaded_again_begins_with_all(tmp_path: Path) -> None:
+def test_an_address_that_names_a_claim_opens_it_and_a_page_that_is_loaded_again_begins_with_all(
+    tmp_path: Path,
+) -> None:
     """A browser keeps which button was chosen before, and says nothing of it to the page."""
     page = render(plain(decided("DEMO-7", {OLD: "VIOLATED"})))
-    page = page.replace('value="" checked', 'value=""').replace('value="VIOLATED"', 'value="VIOLATED" checked')
-    found, complaints = opened(tmp_path, page, "--window-size=1400,900", probe=FOLLOWED, at="#RST-1")
+    page = page.replace('value="" checked', 'value=""').replace(
+        'value="VIOLATED"', 'value="VIOLATED" checked'
+    )
+    found, complaints = opened(
+        tmp_path, page, "--window-size=1400,900", probe=FOLLOWED, at="#RST-1"
+    )
     assert found == {"open": [True, True], "seen": True, "picked": ""}
     assert complaints == ""

@@ -52,7 +52,9 @@ class Conversation:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.argv = startable(argv)
-        self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.process = subprocess.Popen(
+            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
         self.rest, self.lines = b"", list[bytes]()
         self.aside: list[dict[str, Any]] = []
         """Lines that were passed over."""
@@ -78,13 +80,17 @@ class Conversation:
         assert self.process.stdout
         due = time.monotonic() + within
         while not self.lines:
-            assert select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[0], "it said nothing"
+            assert select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[
+                0
+            ], "it said nothing"
             data = os.read(self.process.stdout.fileno(), 1 << 20)
             assert data, f"the program ended: {self.rest!r}"
             *self.lines, self.rest = (self.rest + data).split(b"\n")
         return self.lines.pop(0).decode()
 
-    def hear(self, *, skip: Sequence[str] = ("beat", "event"), within: float = 20.0) -> dict[str, Any]:
+    def hear(
+        self, *, skip: Sequence[str] = ("beat", "event"), within: float = 20.0
+    ) -> dict[str, Any]:
         """The next protocol line whose type is not skipped."""
         due = time.monotonic() + within
         while True:
@@ -109,13 +115,17 @@ class Conversation:
             assert result["began_ms"] is None or 0 <= result["began_ms"] <= self.up, result
         if document["type"] == "results":
             left = document["left"] + len(document["results"])
-            assert self.left.get(document["batch"], left) == left, f"left does not count down: {document}"
+            assert self.left.get(document["batch"], left) == left, (
+                f"left does not count down: {document}"
+            )
             assert document["results"] or document["left"] == 0
             self.left[document["batch"]] = document["left"]
             if document["left"] == 0:
                 del self.left[document["batch"]]
 
-    def whole(self, batch: str, *, skip: Sequence[str] = ("beat",), within: float = 20.0) -> list[dict[str, Any]]:
+    def whole(
+        self, batch: str, *, skip: Sequence[str] = ("beat",), within: float = 20.0
+    ) -> list[dict[str, Any]]:
         """All results of a batch, in the order in which they were said."""
         found: list[dict[str, Any]] = []
         while True:

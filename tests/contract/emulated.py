@@ -21,7 +21,9 @@ class Pipe:
 
 async def main(script: str, content: bytes) -> int:
     stdin = asyncio.StreamReader(limit=1 << 22)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin
+    )
     process = Process(
         argv=("powershell.exe",), env=os.environ, net=LoopbackNet(), files=Script(content), stdin=stdin, stdout=Pipe(),
         stderr=Pipe(), settings={},

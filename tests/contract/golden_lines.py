@@ -20,7 +20,10 @@ def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> No
     skip = conversation.get("skip", ["beat"])
     if "results" in line:  # however many lines they come in
         wanted = line["results"]
-        found: Any = {"batch": wanted["batch"], "results": program.whole(wanted["batch"], skip=skip)}
+        found: Any = {
+            "batch": wanted["batch"],
+            "results": program.whole(wanted["batch"], skip=skip),
+        }
         found["results"].sort(key=lambda result: result["id"])
     else:
         wanted = line["from"]

@@ -31,7 +31,11 @@ def unused() -> int:
     One of these may be somebody's again, a client's in another test say, before the server that it is for has it.
     """
     for port in random.sample(range(20000, 32000), 100):
-        with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
+        with (
+            socket.socket() as stream,
+            socket.socket(type=socket.SOCK_DGRAM) as sock,
+            contextlib.suppress(OSError),
+        ):
             stream.bind(("127.0.0.1", port))
             sock.bind(("127.0.0.1", port))
             return port

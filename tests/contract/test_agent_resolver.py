@@ -40,7 +40,11 @@ def test_resolv_conf_is_read_as_kubelets_write_it(tmp_path: Path) -> None:
         "# by kubelet\nsearch a.test b.test\nnameserver 10.96.0.10 ; first\nnameserver 10.96.0.11\n"
         "options ndots:5 edns0\n"
     )
-    assert agent.resolver_settings(str(path)) == (["10.96.0.10", "10.96.0.11"], ["a.test", "b.test"], 5)
+    assert agent.resolver_settings(str(path)) == (
+        ["10.96.0.10", "10.96.0.11"],
+        ["a.test", "b.test"],
+        5,
+    )
 
 
 def test_a_resolv_conf_that_cannot_be_read_is_broken_and_no_verdict(tmp_path: Path) -> None:
@@ -61,7 +65,9 @@ class Spoken:
         self.answers, self.out = answers, dict[str, Any]()
 
 
-def resolve(monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any], query: str) -> Any:
+def resolve(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any], query: str
+) -> Any:
     asked: list[tuple[str, str]] = []
 
     def ask(attempt: Any, where: Any, name: str, record: str, tcp: bool) -> Any:
@@ -81,7 +87,9 @@ def resolve(monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any]
     return asked, "RESOLVED", ""
 
 
-def test_a_server_that_does_not_answer_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_is_followed_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     silent = agent.Ended("DNS_FAILED", "no answer")
     asked, verdict, _ = resolve(
         monkeypatch, {("s1", "web.a.test"): silent, ("s2", "web.a.test"): (0, ["10.0.0.1"])}, "web"
@@ -102,7 +110,9 @@ def test_a_name_that_exists_without_such_a_record_is_told_from_one_that_does_not
     assert detail == f"no A record for web.a.test, web: {rcode}"
 
 
-def test_an_error_with_one_name_is_not_covered_up_by_no_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_with_one_name_is_not_covered_up_by_no_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     failing: dict[Any, Any] = {("s1", "web.a.test"): (2, []), ("s2", "web.a.test"): (2, [])}
     _, verdict, detail = resolve(monkeypatch, failing, "web")
     assert (verdict, detail) == ("DNS_FAILED", "SERVFAIL from s2:53 for web.a.test")

@@ -22,8 +22,17 @@ from tests.contract import loopback
 from tests.contract.programs import options
 
 
-def attempt(kind: str, port: int, number: int = 0, give_up_ms: float = 2000, **more: Any) -> dict[str, Any]:
-    return {"id": number, "kind": kind, "give_up_ms": give_up_ms, "host": "127.0.0.1", "port": port, **more}
+def attempt(
+    kind: str, port: int, number: int = 0, give_up_ms: float = 2000, **more: Any
+) -> dict[str, Any]:
+    return {
+        "id": number,
+        "kind": kind,
+        "give_up_ms": give_up_ms,
+        "host": "127.0.0.1",
+        "port": port,
+        **more,
+    }
 
 
 def batch(name: str, *attempts: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +83,9 @@ def late() -> Iterator[int]:
     sock.close()
 
 
-def test_the_agent_says_the_hash_of_its_own_file(agent: list[str], converse: Callable[..., Any]) -> None:
+def test_the_agent_says_the_hash_of_its_own_file(
+    agent: list[str], converse: Callable[..., Any]
+) -> None:
     hello = converse(*agent).hear()
     path = loopback.PROGRAMS / hello["program"]
     assert hello["sha256"].lower() == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -86,7 +97,9 @@ def test_a_stop_around_the_deadline_makes_no_wrong_verdict(any_program: Any, lat
     wrong, count = [], 0
     for turn in range(4):
         begun = time.monotonic()
-        any_program.say(batch(f"b{turn}", *(attempt("udp", late, n, 1000, send="800") for n in range(100))))
+        any_program.say(
+            batch(f"b{turn}", *(attempt("udp", late, n, 1000, send="800") for n in range(100)))
+        )
         time.sleep(max(0.0, begun + 0.63 + 0.005 * turn - time.monotonic()))
         os.kill(any_program.process.pid, signal.SIGSTOP)
         time.sleep(0.47)
@@ -97,7 +110,9 @@ def test_a_stop_around_the_deadline_makes_no_wrong_verdict(any_program: Any, lat
     assert (count, len(wrong)) == (400, 0), wrong[:3]
 
 
-def test_want_of_an_answer_is_told_after_a_second_look(any_program: Any, ports: dict[str, int]) -> None:
+def test_want_of_an_answer_is_told_after_a_second_look(
+    any_program: Any, ports: dict[str, int]
+) -> None:
     """Not before it, and not with what gives up later."""
     patient = attempt("udp", ports["$SILENT"], 1, 60000)
     any_program.say(batch("b", attempt("udp", ports["$SILENT"], 0, 300), patient))
@@ -115,13 +130,18 @@ def test_an_answer_between_the_two_looks_counts(any_program: Any, late: int) -> 
 def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict[str, int]) -> None:
     """Each server answers once the result before it was heard: results that were kept back would wait for ever."""
     servers = [loopback.local(socket.SOCK_DGRAM) for _ in range(4)]
-    waits = [attempt("udp", server.getsockname()[1], n, 60000, send="x") for n, server in enumerate(servers)]
+    waits = [
+        attempt("udp", server.getsockname()[1], n, 60000, send="x")
+        for n, server in enumerate(servers)
+    ]
     any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 9, 60000), *waits))
     asked = [server.recvfrom(100)[1] for server in servers]
     for number, (server, client) in enumerate(zip(servers, asked, strict=True)):
         server.sendto(b"late", client)
         line = any_program.hear()
-        assert [(result["id"], result["verdict"]) for result in line["results"]] == [(number, "CONNECTED")]
+        assert [(result["id"], result["verdict"]) for result in line["results"]] == [
+            (number, "CONNECTED")
+        ]
         assert line["left"] == 4 - number
         server.close()
     any_program.say({"type": "cancel", "batch": "b"})
@@ -130,7 +150,11 @@ def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict
 
 def test_attempts_begin_in_the_order_of_the_batch(any_program: Any, ports: dict[str, int]) -> None:
     before = any_program.up
-    any_program.say(batch("b", *(attempt("tcp", ports["$ECHO" if n % 2 else "$REFUSING"], n) for n in range(200))))
+    any_program.say(
+        batch(
+            "b", *(attempt("tcp", ports["$ECHO" if n % 2 else "$REFUSING"], n) for n in range(200))
+        )
+    )
     results = sorted(any_program.whole("b"), key=lambda one: one["id"])
     began = [result["began_ms"] for result in results]
     assert began == sorted(began)
@@ -138,7 +162,9 @@ def test_attempts_begin_in_the_order_of_the_batch(any_program: Any, ports: dict[
     assert began[-1] <= any_program.up
 
 
-def test_began_and_ms_are_on_the_clock_of_the_lines(any_program: Any, ports: dict[str, int]) -> None:
+def test_began_and_ms_are_on_the_clock_of_the_lines(
+    any_program: Any, ports: dict[str, int]
+) -> None:
     any_program.say({"type": "ping"})
     before = any_program.hear(skip=())["up_ms"]
     any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 0, 300)))
@@ -146,7 +172,9 @@ def test_began_and_ms_are_on_the_clock_of_the_lines(any_program: Any, ports: dic
     assert before <= result["began_ms"] <= result["began_ms"] + result["ms"] <= any_program.up
 
 
-def test_cancel_closes_two_hundred_open_attempts_and_nothing_else(any_program: Any, ports: dict[str, int]) -> None:
+def test_cancel_closes_two_hundred_open_attempts_and_nothing_else(
+    any_program: Any, ports: dict[str, int]
+) -> None:
     any_program.say(batch("b", *(attempt("udp", ports["$SILENT"], n, 60000) for n in range(200))))
     any_program.say(batch("other", attempt("udp", ports["$SILENT"], 0, 60000)))
     any_program.say({"type": "ping"})
@@ -166,7 +194,9 @@ def test_cancel_closes_two_hundred_open_attempts_and_nothing_else(any_program: A
 
 
 def sockets(pid: int) -> int:
-    open_files = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(path))
+    open_files = (
+        str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(path)
+    )
     return sum(name.startswith("socket:") for name in open_files)
 
 
@@ -188,7 +218,19 @@ def silent_place() -> Iterator[list[str]]:
         ip("-n", name, "addr", "add", "10.99.0.1/24", "dev", "nowhere")
         for link in ("nowhere", "end", "lo"):
             ip("-n", name, "link", "set", link, "up")
-        ip("-n", name, "neigh", "add", "10.99.0.9", "lladdr", "02:00:00:00:00:09", "dev", "nowhere", "nud", "permanent")
+        ip(
+            "-n",
+            name,
+            "neigh",
+            "add",
+            "10.99.0.9",
+            "lladdr",
+            "02:00:00:00:00:09",
+            "dev",
+            "nowhere",
+            "nud",
+            "permanent",
+        )
         yield ["ip", "netns", "exec", name]
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no network namespaces here: {error.stderr!r}")
@@ -204,11 +246,15 @@ def test_what_is_above_the_limit_waits_and_can_be_cancelled(
     specs = [{**attempt("tcp", 1 + n % 60000, n, 60000), "host": "10.99.0.9"} for n in range(4200)]
     program.say(batch("b", *specs))
     time.sleep(4)
-    program.say(batch("later", attempt("tcp", 1, 0, 200)))  # waits behind them, is begun when they are gone
+    program.say(
+        batch("later", attempt("tcp", 1, 0, 200))
+    )  # waits behind them, is begun when they are gone
     program.say({"type": "cancel", "batch": "b"})
     results = program.whole("b")
     assert [result["verdict"] for result in results] == ["CANCELLED"] * 4200
-    assert sorted(result["id"] for result in results if result["began_ms"] is None) == list(range(4000, 4200))
+    assert sorted(result["id"] for result in results if result["began_ms"] is None) == list(
+        range(4000, 4200)
+    )
     assert program.whole("later")[0]["verdict"] == "REFUSED"
 
 
@@ -217,12 +263,16 @@ def test_four_hundred_open_ports_in_one_batch(program: Any) -> None:
     listener = loopback.local()
     listener.listen(1000)
     for name in ("first", "second"):
-        program.say(batch(name, *(attempt("tcp", listener.getsockname()[1], n, 3000) for n in range(400))))
+        program.say(
+            batch(name, *(attempt("tcp", listener.getsockname()[1], n, 3000) for n in range(400)))
+        )
         results = program.whole(name)
         assert [result["verdict"] for result in results].count("CONNECTED") == 400
     listener.close()
     last = max(result["began_ms"] for result in results)
-    while_others_begin = [result for result in results if result["began_ms"] + result["connect_ms"] < last]
+    while_others_begin = [
+        result for result in results if result["began_ms"] + result["connect_ms"] < last
+    ]
     assert len(while_others_begin) > 200, "begins are not interleaved with looks"
 
 
@@ -263,16 +313,22 @@ def test_a_line_of_ten_megabytes(program: Any, ports: dict[str, int]) -> None:
 
 
 def test_a_reader_that_pauses_loses_nothing(program: Any, ports: dict[str, int]) -> None:
-    program.say(batch("b", *(attempt("http", ports["$HTTP"], n, 5000, path="/body-70000") for n in range(40))))
+    program.say(
+        batch(
+            "b", *(attempt("http", ports["$HTTP"], n, 5000, path="/body-70000") for n in range(40))
+        )
+    )
     time.sleep(1)
     results = program.whole("b")
     assert len(results) == 40
-    assert {(result["verdict"], result["body_bytes"], len(result["body_b64"])) for result in results} == {
-        ("CONNECTED", 70000, 87384)
-    }
+    assert {
+        (result["verdict"], result["body_bytes"], len(result["body_b64"])) for result in results
+    } == {("CONNECTED", 70000, 87384)}
 
 
-def test_the_agent_ends_when_nobody_reads_any_more(agent: list[str], converse: Callable[..., Any]) -> None:
+def test_the_agent_ends_when_nobody_reads_any_more(
+    agent: list[str], converse: Callable[..., Any]
+) -> None:
     if agent[-1].endswith(".ps1"):
         pytest.skip("PowerShell does not notice it: it ends with its input or when idle")
     program = converse(*agent, "--beat", "0.1")
@@ -288,7 +344,9 @@ def test_the_agent_beats_while_it_waits(agent: list[str], converse: Callable[...
     assert [(beat["type"], beat["open"]) for beat in beats] == [("beat", 0)] * 3
 
 
-def test_the_agent_leaves_by_itself_when_nobody_asks(agent: list[str], converse: Callable[..., Any]) -> None:
+def test_the_agent_leaves_by_itself_when_nobody_asks(
+    agent: list[str], converse: Callable[..., Any]
+) -> None:
     program = converse(*options(agent, beat=60, idle=0.3))
     assert program.hear()["type"] == "hello"
     bye = program.hear()
@@ -299,22 +357,32 @@ def test_the_agent_leaves_by_itself_when_nobody_asks(agent: list[str], converse:
 def test_an_option_that_is_not_known_ends_with_three(agent: list[str]) -> None:
     if agent[-1].endswith(".ps1"):
         pytest.skip("PowerShell itself answers for the parameters of a script")
-    done = subprocess.run([*agent, "--colour", "red"], input=b"", capture_output=True, timeout=10, check=False)
+    done = subprocess.run(
+        [*agent, "--colour", "red"], input=b"", capture_output=True, timeout=10, check=False
+    )
     assert (done.returncode, done.stdout) == (3, b"")
     assert b"--colour" in done.stderr
 
 
-def test_standard_input_may_be_a_file(tmp_path: Path, agent: list[str], ports: dict[str, int]) -> None:
+def test_standard_input_may_be_a_file(
+    tmp_path: Path, agent: list[str], ports: dict[str, int]
+) -> None:
     path = tmp_path / "lines"
     path.write_text(json.dumps(batch("b", attempt("tcp", ports["$REFUSING"]))) + "\n")
     with path.open("rb") as lines:
         done = subprocess.run(agent, stdin=lines, capture_output=True, timeout=20, check=False)
     assert done.returncode == 0, done.stderr
-    said = [json.loads(line.partition(b" ")[2]) for line in done.stdout.splitlines() if line.startswith(b"@@PROBE@@ ")]
+    said = [
+        json.loads(line.partition(b" ")[2])
+        for line in done.stdout.splitlines()
+        if line.startswith(b"@@PROBE@@ ")
+    ]
     assert [item["type"] for item in said if item["type"] != "beat"] == ["hello", "results", "bye"]
 
 
-def test_the_linux_agent_runs_under_the_oldest_python_that_it_promises(converse: Callable[..., Any]) -> None:
+def test_the_linux_agent_runs_under_the_oldest_python_that_it_promises(
+    converse: Callable[..., Any],
+) -> None:
     oldest = sorted(Path.home().glob(".pyenv/versions/3.8.*/bin/python"))
     if not oldest:
         pytest.skip("no Python 3.8 on this machine")
@@ -324,13 +392,17 @@ def test_the_linux_agent_runs_under_the_oldest_python_that_it_promises(converse:
     assert program.hear()["type"] == "bye"
 
 
-def test_datagrams_leave_from_the_port_that_is_asked_for_time_after_time(any_program: Any, late: int) -> None:
+def test_datagrams_leave_from_the_port_that_is_asked_for_time_after_time(
+    any_program: Any, late: int
+) -> None:
     """From a port of their own else; a port that somebody else has breaks the attempt."""
     with loopback.local(socket.SOCK_DGRAM) as free, loopback.local(socket.SOCK_DGRAM) as taken:
         own, others = free.getsockname()[1], taken.getsockname()[1]
         free.close()
         for turn in range(2):
-            any_program.say(batch(f"b{turn}", attempt("udp", late, 0, 5000, send="0", from_port=own)))
+            any_program.say(
+                batch(f"b{turn}", attempt("udp", late, 0, 5000, send="0", from_port=own))
+            )
             (seen,) = any_program.whole(f"b{turn}")
             assert (seen["verdict"], seen["local"].rpartition(":")[2]) == ("CONNECTED", str(own))
         any_program.say(batch("other", attempt("udp", late, 0, 5000, send="0", from_port=others)))

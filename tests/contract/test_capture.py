@@ -50,7 +50,10 @@ sys.exit(started.returncode)
 def run(*arguments: str) -> bytes:
     """What the program says in a namespace in which packets pass between several addresses of loopback."""
     done = subprocess.run(
-        [sys.executable, "-c", INSIDE, str(PROGRAM), *arguments], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", INSIDE, str(PROGRAM), *arguments],
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     if b"a namespace to capture in" in done.stderr:
         pytest.skip("user namespaces are not allowed here")
@@ -71,7 +74,10 @@ def ways(found: Capture) -> set[str]:
 def kinds(found: Capture) -> set[tuple[str, str]]:
     """Direction, and the ports that packets and what they carry go to."""
     return {
-        (way.split()[0], " | ".join(part.split("> ")[-1].split(",")[0].strip() for part in way.split(" | ")))
+        (
+            way.split()[0],
+            " | ".join(part.split("> ")[-1].split(",")[0].strip() for part in way.split(" | ")),
+        )
         for way in ways(found)
         if "UDP" in way
     }

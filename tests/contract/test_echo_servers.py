@@ -35,7 +35,9 @@ class Server:
         self.port = loopback.unused()
         environment = {**os.environ, "POD_NAMESPACE": "ns", "POD_NAME": "echo", "NODE_NAME": "w1"}
         argv = (*startable(ECHO_SERVERS[kind]), PORTS[kind], str(self.port), *more)
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=stderr, env=environment)
+        self.process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=stderr, env=environment
+        )
         assert self.process.stdout
         self.stdout = self.process.stdout
         self.ready = json.loads(self.stdout.readline()[len(MARK) :])
@@ -57,11 +59,16 @@ class Server:
         request = f"{verb} {path} HTTP/1.0\r\nHost: a\r\nConnection: close\r\n{more}\r\n\r\n"
         head, _, body = self.talk(request.encode()).partition(b"\r\n\r\n")
         status, *lines = head.decode().split("\r\n")
-        headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+        }
         return int(status.split(" ")[1]), headers, body
 
     def post(self, body: bytes, timeout: float = 20.0) -> tuple[int, bytes]:
-        head = b"POST /x HTTP/1.0\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+        head = (
+            b"POST /x HTTP/1.0\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+            % len(body)
+        )
         answer = self.talk(head + body, timeout)
         head, _, back = answer.partition(b"\r\n\r\n")
         return int(head.split(b" ")[1]), back
@@ -73,8 +80,13 @@ class Server:
 
     def woken(self) -> int:
         """How often it has waited and was woken, all threads together."""
-        states = (path.read_text() for path in Path(f"/proc/{self.process.pid}/task").glob("*/status"))
-        return sum(int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0]) for state in states)
+        states = (
+            path.read_text() for path in Path(f"/proc/{self.process.pid}/task").glob("*/status")
+        )
+        return sum(
+            int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0])
+            for state in states
+        )
 
     def stop(self) -> None:
         self.process.kill()
@@ -117,8 +129,14 @@ def posting(size: int) -> bytes:
     return b"POST / HTTP/1.0\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size
 
 
-@pytest.fixture(scope="module", params=[(agent, other) for agent in AGENTS for other in ECHO_SERVERS], ids="-to-".join)
-def pair(request: pytest.FixtureRequest, ports: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
+@pytest.fixture(
+    scope="module",
+    params=[(agent, other) for agent in AGENTS for other in ECHO_SERVERS],
+    ids="-to-".join,
+)
+def pair(
+    request: pytest.FixtureRequest, ports: dict[str, int]
+) -> Iterator[tuple[str, dict[str, int]]]:
     """An agent's name, and the golden ports with an echo server of one kind among them."""
     server = Server(request.param[1])
     yield request.param[0], {**ports, "$ECHO": server.port}
@@ -152,8 +170,16 @@ def test_the_identity_line(any_server: Server, verb: str) -> None:
     )
     assert body.endswith(b"}\n")
     assert headers["content-length"] == str(len(body))
-    assert (headers["x-probe-client"], headers["x-probe-client-port"]) == ("127.0.0.1", str(who["client_port"]))
-    assert (headers["x-probe-server"], headers["x-probe-pod"], headers["x-probe-node"], headers["connection"]) == (
+    assert (headers["x-probe-client"], headers["x-probe-client-port"]) == (
+        "127.0.0.1",
+        str(who["client_port"]),
+    )
+    assert (
+        headers["x-probe-server"],
+        headers["x-probe-pod"],
+        headers["x-probe-node"],
+        headers["connection"],
+    ) == (
         "127.0.0.1",
         "ns/echo",
         "w1",
@@ -163,12 +189,23 @@ def test_the_identity_line(any_server: Server, verb: str) -> None:
 
 def test_head_has_the_head_alone(any_server: Server) -> None:
     status, headers, body = any_server.get(verb="HEAD")
-    assert (status, body, int(headers["content-length"]) > 80, headers["x-probe-pod"]) == (200, b"", True, "ns/echo")
+    assert (status, body, int(headers["content-length"]) > 80, headers["x-probe-pod"]) == (
+        200,
+        b"",
+        True,
+        "ns/echo",
+    )
 
 
 @pytest.mark.parametrize(
     "host",
-    ["", "Host: 127.0.0.1\r\n", "Host: 127.0.0.1:%d\r\n", "Host: 127.0.0.1:9\r\n", "Host: some.svc.cluster.local\r\n"],
+    [
+        "",
+        "Host: 127.0.0.1\r\n",
+        "Host: 127.0.0.1:%d\r\n",
+        "Host: 127.0.0.1:9\r\n",
+        "Host: some.svc.cluster.local\r\n",
+    ],
 )
 def test_any_host_will_do(server: Server, host: str) -> None:
     line = host % server.port if "%d" in host else host
@@ -370,7 +407,9 @@ def test_a_udp_port_of_somebody_else_is_left_alone(kind: str) -> None:
     port = loopback.unused()
     holder.bind(("0.0.0.0", port))
     process = subprocess.Popen(
-        [*startable(ECHO_SERVERS[kind]), PORTS[kind], str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*startable(ECHO_SERVERS[kind]), PORTS[kind], str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdout
     try:

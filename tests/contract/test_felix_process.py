@@ -16,7 +16,12 @@ from tests.unit.hybridlab.powershell.test_host_cmdlets import KnownHost, powersh
 READY = ["calico-node.exe", "-felix-ready"]
 POD: dict[str, Any] = {
     "metadata": {"namespace": "calico-system", "name": "calico-node-windows-x"},
-    "spec": {"containers": [{"name": "felix", "readinessProbe": {"exec": {"command": READY}}}, {"name": "node"}]},
+    "spec": {
+        "containers": [
+            {"name": "felix", "readinessProbe": {"exec": {"command": READY}}},
+            {"name": "node"},
+        ]
+    },
 }
 
 
@@ -62,7 +67,11 @@ def test_only_felix_is_taken_for_felix(name: str, command: str, seen: set[int]) 
 
 def test_a_probe_beside_it_is_neither_seen_nor_ended() -> None:
     host = KnownHost()
-    probe = {"Name": "calico-node.exe", "ProcessId": 5120, "CommandLine": "calico-node.exe -felix-live"}
+    probe = {
+        "Name": "calico-node.exe",
+        "ProcessId": 5120,
+        "CommandLine": "calico-node.exe -felix-live",
+    }
     host.answers["processes"].append(probe)
     assert asked_of(host).ids(POD) == {4084}
     asked_of(host).end(POD)

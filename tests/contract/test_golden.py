@@ -11,9 +11,14 @@ from tests.contract.golden_lines import carry_out, conversations
 from tests.contract.programs import STREAM_AGENTS
 
 
-@pytest.mark.parametrize("conversation", conversations("conversations.jsonl"), ids=lambda one: one["case"])
+@pytest.mark.parametrize(
+    "conversation", conversations("conversations.jsonl"), ids=lambda one: one["case"]
+)
 def test_an_agent_keeps_to_the_golden_conversation(
-    conversation: dict[str, Any], ports: dict[str, int], any_agent: list[str], converse: Callable[..., Any]
+    conversation: dict[str, Any],
+    ports: dict[str, int],
+    any_agent: list[str],
+    converse: Callable[..., Any],
 ) -> None:
     if conversation.get("needs") == "ipv6" and "$SIX" not in ports:
         pytest.skip("no IPv6 on this machine's loopback")
@@ -21,7 +26,9 @@ def test_an_agent_keeps_to_the_golden_conversation(
 
 
 @pytest.mark.parametrize("program", STREAM_AGENTS)
-@pytest.mark.parametrize("conversation", conversations("streams.jsonl"), ids=lambda one: one["case"][:60])
+@pytest.mark.parametrize(
+    "conversation", conversations("streams.jsonl"), ids=lambda one: one["case"][:60]
+)
 def test_a_stream_agent_keeps_to_the_golden_conversation(
     conversation: dict[str, Any], program: str, ports: dict[str, int], converse: Callable[..., Any]
 ) -> None:

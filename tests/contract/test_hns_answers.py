@@ -48,9 +48,10 @@ def host() -> KnownHost:
 
 def test_what_hns_has_is_read(host: KnownHost) -> None:
     hosts = asked_of(host)
-    assert [(network.id, [subnet.vsid for subnet in network.subnets]) for network in hosts.hns_networks("w1")] == [
-        ("B", [4096])
-    ]
+    assert [
+        (network.id, [subnet.vsid for subnet in network.subnets])
+        for network in hosts.hns_networks("w1")
+    ] == [("B", [4096])]
     assert [endpoint.address for endpoint in hosts.hns_endpoints("w1")] == ["192.168.4.5"] * 2
     assert [rule.id for rule in hosts.acl_list("w1", POD)] == ["r1"]
     assert "Calico" in hosts.cni_configuration("w1")

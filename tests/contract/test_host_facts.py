@@ -35,7 +35,9 @@ os.execv(sys.executable, [sys.executable, "-I", "-S", "-u", sys.argv[1]])
 @pytest.fixture(scope="module")
 def output() -> bytes:
     """What the program says in that namespace."""
-    done = subprocess.run([sys.executable, "-c", INSIDE, str(PROGRAM)], capture_output=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", INSIDE, str(PROGRAM)], capture_output=True, timeout=30, check=False
+    )
     if b"Operation not permitted" in done.stderr:
         pytest.skip("user namespaces are not allowed here")
     assert done.returncode == 0, done.stderr
@@ -60,15 +62,27 @@ def test_the_vxlan_device_is_told_with_its_vni_port_and_address(facts: LinuxFact
 
 def test_routes_forwarding_entries_and_neighbours_are_told(facts: LinuxFacts) -> None:
     route = RouteEntry(
-        destination="192.168.8.0/26", gateway="192.168.8.1", device="vxlan.calico", onlink=True, table=254
+        destination="192.168.8.0/26",
+        gateway="192.168.8.1",
+        device="vxlan.calico",
+        onlink=True,
+        table=254,
     )
     assert route in facts.routes
-    assert FdbEntry(device="vxlan.calico", mac="00:15:5d:00:00:08", destination="10.9.0.2") in facts.fdb
-    assert Neighbour(device="vxlan.calico", address="192.168.8.1", mac="00:15:5d:00:00:08") in facts.neighbours
+    assert (
+        FdbEntry(device="vxlan.calico", mac="00:15:5d:00:00:08", destination="10.9.0.2")
+        in facts.fdb
+    )
+    assert (
+        Neighbour(device="vxlan.calico", address="192.168.8.1", mac="00:15:5d:00:00:08")
+        in facts.neighbours
+    )
 
 
 def test_it_is_one_line_that_names_the_file(output: bytes) -> None:
-    assert output.startswith(b'@@PROBE@@ {"type":"host-facts","protocol":2,"program":"host_facts.py"')
+    assert output.startswith(
+        b'@@PROBE@@ {"type":"host-facts","protocol":2,"program":"host_facts.py"'
+    )
     assert output.count(b"\n") == 1
     assert hashlib.sha256(PROGRAM.read_bytes()).hexdigest().encode() in output
 
@@ -79,7 +93,10 @@ def test_it_is_one_line_that_names_the_file(output: bytes) -> None:
         (lambda said: b"", "said 0 lines instead of one"),
         (lambda said: said + said, "said 2 lines instead of one"),
         (lambda said: said[: len(said) // 2], "garbled line"),
-        (lambda said: said.replace(b'"sha256":"', b'"sha256":"0'), "is not this suite's host_facts.py"),
+        (
+            lambda said: said.replace(b'"sha256":"', b'"sha256":"0'),
+            "is not this suite's host_facts.py",
+        ),
         (lambda said: said.replace(b'"host-facts"', b'"hello"'), "said 1 line instead of one"),
         (lambda said: said.replace(b'"mtu":1410', b'"mtu":null'), "cannot be read"),
         (lambda said: said.replace(b'"fdb"', b'"fbd"'), "cannot be read: KeyError"),
@@ -94,8 +111,12 @@ def test_what_is_not_its_answer_is_a_broken_probe(output: bytes, spoil: object, 
 def test_a_program_that_cannot_read_ends_with_status_3_and_says_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "host_facts.py"
     broken.write_text(
-        PROGRAM.read_text().replace("GETLINK, GETROUTE, GETNEIGH = 18,", "GETLINK, GETROUTE, GETNEIGH = 9999,")
+        PROGRAM.read_text().replace(
+            "GETLINK, GETROUTE, GETNEIGH = 18,", "GETLINK, GETROUTE, GETNEIGH = 9999,"
+        )
     )
-    done = subprocess.run([sys.executable, "-I", "-S", str(broken)], capture_output=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(broken)], capture_output=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stdout) == (3, b"")
     assert done.stderr.startswith(b"OSError: ")

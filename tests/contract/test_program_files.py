@@ -55,13 +55,17 @@ def test_a_powershell_program_parses(path: Path) -> None:
     assert wrong(path.read_bytes()) == []
 
 
-@pytest.mark.parametrize("broken", [b"if ($a) {", b"function { }", b"$x = @(1, 2", b"foreach ($a in $b { }"])
+@pytest.mark.parametrize(
+    "broken", [b"if ($a) {", b"function { }", b"$x = @(1, 2", b"foreach ($a in $b { }"]
+)
 def test_what_is_not_powershell_does_not_parse(broken: bytes) -> None:
     assert wrong(broken)
 
 
 @pytest.mark.parametrize("path", POWERSHELL, ids=named)
-def test_a_powershell_program_calls_only_its_own_functions_and_cmdlets_of_both_editions(path: Path) -> None:
+def test_a_powershell_program_calls_only_its_own_functions_and_cmdlets_of_both_editions(
+    path: Path,
+) -> None:
     root = PARSER.parse(path.read_bytes()).root_node
     own = {node.text.decode() for node in nodes(root) if node.type == "function_name"}
     called = {node.text.decode() for node in nodes(root) if node.type == "command_name"}
@@ -73,8 +77,13 @@ def test_a_powershell_program_calls_only_its_own_functions_and_cmdlets_of_both_e
 @pytest.mark.parametrize("path", POWERSHELL, ids=named)
 def test_a_powershell_program_avoids_the_traps_of_exec(path: Path) -> None:
     text = path.read_text(encoding="ascii")
-    code = "\n".join(line.partition("#")[0] if line.lstrip().startswith("#") else line for line in text.splitlines())
-    assert not re.search(r"\$input\b", code, re.IGNORECASE), "powershell.exe then swallows standard input until its end"
+    code = "\n".join(
+        line.partition("#")[0] if line.lstrip().startswith("#") else line
+        for line in text.splitlines()
+    )
+    assert not re.search(r"\$input\b", code, re.IGNORECASE), (
+        "powershell.exe then swallows standard input until its end"
+    )
     assert "[Console]::OutputEncoding" not in code, "throws without a console"
     assert "Write-Host" not in code
     assert "UTF8Encoding($false)" in code, "no byte order mark in front of the first line"
@@ -90,41 +99,68 @@ def test_a_powershell_program_waits_for_nothing_but_its_queue(path: Path) -> Non
 
     In .NET Framework each Task.WaitAny that times out leaves a continuation on every task.
     """
-    code = path.read_text(encoding="ascii").replace("$udp.Receive([ref]$from)", "")  # in the warm-up, after Available
-    called = set(re.findall(r"\.(\w+)\(", "\n".join(line.partition("# ")[0] for line in code.splitlines())))
-    assert not called & {"CopyTo", "Read", "ReadByte", "ReadLine", "ReadToEnd", "GetContext", "AcceptTcpClient"}
+    code = path.read_text(encoding="ascii").replace(
+        "$udp.Receive([ref]$from)", ""
+    )  # in the warm-up, after Available
+    called = set(
+        re.findall(r"\.(\w+)\(", "\n".join(line.partition("# ")[0] for line in code.splitlines()))
+    )
+    assert not called & {
+        "CopyTo",
+        "Read",
+        "ReadByte",
+        "ReadLine",
+        "ReadToEnd",
+        "GetContext",
+        "AcceptTcpClient",
+    }
     assert not called & {"Receive", "WaitOne", "Wait", "WaitAny", "WaitAll", "Sleep"}
     assert "TryTake" in called
 
 
 @pytest.mark.parametrize("path", POWERSHELL, ids=named)
 def test_a_powershell_program_assigns_no_automatic_variable(path: Path) -> None:
-    code = "\n".join(line for line in path.read_text().splitlines() if not line.lstrip().startswith("#"))
+    code = "\n".join(
+        line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")
+    )
     names = "this|args|error|event|host|matches|home|pid|sender|foreach|switch|stacktrace|null|true|false|_"
     assert not re.findall(rf"\$(?:{names})\s*=[^=]", code, re.IGNORECASE)
 
 
 @pytest.mark.parametrize("path", POWERSHELL, ids=named)
-def test_a_powershell_program_compares_without_regard_to_culture_and_with_regard_to_case(path: Path) -> None:
-    code = "\n".join(line for line in path.read_text().splitlines() if not line.lstrip().startswith("#"))
+def test_a_powershell_program_compares_without_regard_to_culture_and_with_regard_to_case(
+    path: Path,
+) -> None:
+    code = "\n".join(
+        line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")
+    )
     assert not re.search(r" -(match|notmatch|replace|like|contains|in) ", code)
 
 
 @pytest.mark.parametrize("path", POWERSHELL, ids=named)
-def test_a_powershell_program_reads_its_own_hash_where_fips_algorithms_alone_are_allowed(path: Path) -> None:
+def test_a_powershell_program_reads_its_own_hash_where_fips_algorithms_alone_are_allowed(
+    path: Path,
+) -> None:
     """There .NET Framework's SHA256.Create() throws, as its SHA256Managed is not validated: the program would end."""
     lines = path.read_text(encoding="ascii").splitlines()
     managed = [number for number, line in enumerate(lines) if "SHA256]::Create()" in line]
     assert managed
     for number in managed:
-        assert "try { $sha = New-Object System.Security.Cryptography.SHA256CryptoServiceProvider }" in lines[number - 1]
+        assert (
+            "try { $sha = New-Object System.Security.Cryptography.SHA256CryptoServiceProvider }"
+            in lines[number - 1]
+        )
         assert lines[number].strip().startswith("catch {")
 
 
 def test_nothing_expires_at_the_first_look() -> None:
     """What came while the program had no processor is told to its queue only after the first look."""
-    matrix, stream = ((PROGRAMS / name).read_text() for name in ("matrix-agent.ps1", "stream-agent.ps1"))
-    assert re.search(r"if \(-not \$S\.asked\).*?elseif[^\n]*\n\s*Stop-Expired \$S", matrix, re.DOTALL)
+    matrix, stream = (
+        (PROGRAMS / name).read_text() for name in ("matrix-agent.ps1", "stream-agent.ps1")
+    )
+    assert re.search(
+        r"if \(-not \$S\.asked\).*?elseif[^\n]*\n\s*Stop-Expired \$S", matrix, re.DOTALL
+    )
     assert matrix.count("Stop-Expired $S") == 1
     assert not re.findall(r"\$Now -ge [^)]*(?:deadline|Deadline|stall)", stream)
     assert len(re.findall(r"elseif \(Test-Over", stream)) == 3
@@ -143,9 +179,9 @@ def test_the_sections_of_stream_agents_are_the_same_in_both_languages() -> None:
     def sections(name: str) -> list[str]:
         return re.findall(r"# --- ([\w ]+?) -+", (PROGRAMS / name).read_text())
 
-    assert [section for section in sections("stream-agent.ps1") if section != "lines out"] == sections(
-        "stream_agent.py"
-    )
+    assert [
+        section for section in sections("stream-agent.ps1") if section != "lines out"
+    ] == sections("stream_agent.py")
     assert sections("echo-server.ps1") == sections("echo_server.py")
 
 
@@ -153,9 +189,16 @@ def test_the_sections_of_stream_agents_are_the_same_in_both_languages() -> None:
 def test_a_python_program_is_python_3_8_and_imports_the_standard_library_only(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
     imported = {
-        alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+        alias.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
     }
-    imported |= {str(node.module).partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {
+        str(node.module).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+    }
     assert imported <= sys.stdlib_module_names
     methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not methods & {"removeprefix", "removesuffix"}, "these came with Python 3.9"
@@ -165,10 +208,14 @@ def test_the_lab_has_recorded_the_windows_programs_as_they_are() -> None:
     recorded = Path(__file__).parents[2] / "lib" / "hybridlab" / "probe_programs" / "recorded.json"
     assert json.loads(recorded.read_text()) == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in POWERSHELL
-    }, "compare the changed program with docs/probe-protocol.md and what the lab emulates, then record it"
+    }, (
+        "compare the changed program with docs/probe-protocol.md and what the lab emulates, then record it"
+    )
 
 
 @pytest.mark.parametrize("path", [*PYTHON, *POWERSHELL], ids=lambda path: path.name)
 def test_no_program_reads_a_wall_clock_which_may_jump(path: Path) -> None:
     text = path.read_text(encoding="ascii")
-    assert not re.search(r"\btime\.(time|time_ns|localtime|gmtime)\b|\bdatetime\b|Get-Date|DateTime|TickCount", text)
+    assert not re.search(
+        r"\btime\.(time|time_ns|localtime|gmtime)\b|\bdatetime\b|Get-Date|DateTime|TickCount", text
+    )

@@ -27,7 +27,15 @@ def peer() -> tuple[socket.socket, int]:
 
 def opens(streamer: Any, port: int, name: str = "a", **more: Any) -> None:
     streamer.say(
-        {"type": "stream-open", "batch": name, "stream": name, "host": "127.0.0.1", "port": port, **SLOWER, **more}
+        {
+            "type": "stream-open",
+            "batch": name,
+            "stream": name,
+            "host": "127.0.0.1",
+            "port": port,
+            **SLOWER,
+            **more,
+        }
     )
 
 
@@ -80,7 +88,9 @@ GARBAGE = [
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=lambda one: repr(one[:8]))
 @pytest.mark.parametrize("side", ["opened", "accepted"])
-def test_a_garbled_heartbeat_is_broken_and_the_agent_lives(streamer: Any, side: str, garbage: bytes) -> None:
+def test_a_garbled_heartbeat_is_broken_and_the_agent_lives(
+    streamer: Any, side: str, garbage: bytes
+) -> None:
     if side == "accepted":
         one = socket.create_connection(("127.0.0.1", listens(streamer)))
         one.sendall(b"stream a\n" + garbage + b"\n")
@@ -118,7 +128,9 @@ def test_a_stranger_is_no_stream(streamer: Any, first: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port)) as one:
         one.settimeout(5)
         one.sendall(first)
-        if first == b"stream a\nb\n":  # a name ends at the line's end; what follows is a heartbeat, and a garbled one
+        if (
+            first == b"stream a\nb\n"
+        ):  # a name ends at the line's end; what follows is a heartbeat, and a garbled one
             settles(streamer, "BROKEN")
             return
         with contextlib.suppress(ConnectionResetError):
@@ -168,7 +180,9 @@ def test_strangers_are_bounded(streamer: Any) -> None:
         sock.close()
 
 
-@pytest.mark.parametrize("when", ["at once", "after the first line", "after a heartbeat", "with a pending send"])
+@pytest.mark.parametrize(
+    "when", ["at once", "after the first line", "after a heartbeat", "with a pending send"]
+)
 def test_300_resets_of_each_kind(streamer: Any, when: str) -> None:
     server, port = peer()
 
@@ -262,7 +276,9 @@ def test_a_peer_that_reads_nothing_does_not_stop_the_stream_beside_it(streamer: 
         b'{"type":"stream-listen","batch":"b","port":-1,"every_ms":1,"stall_ms":1}',
         b'{"type":"stream-listen","batch":"b","port":0,"every_ms":NaN,"stall_ms":1}',
         b'{"type":"stream-listen","batch":"b","port":0,"every_ms":1e400,"stall_ms":1}',
-        b'{"type":"stream-listen","batch":"b","port":' + b"9" * 5000 + b',"every_ms":1,"stall_ms":1}',
+        b'{"type":"stream-listen","batch":"b","port":'
+        + b"9" * 5000
+        + b',"every_ms":1,"stall_ms":1}',
         b'{"type":null}',
         b'{"type":["quit"]}',
         b'{"TYPE":"quit"}',
@@ -283,7 +299,12 @@ def test_a_line_that_is_none_is_one_error_line(streamer: Any, line: bytes) -> No
 def test_every_line_says_when(kind: str, converse: Callable[..., Any]) -> None:
     program = converse(*STREAM_AGENTS[kind])
     lines = [program.hear()]
-    for document in ({"type": "ping"}, {"type": "dance"}, {"type": "stream-watch", "batch": 1}, {"type": "quit"}):
+    for document in (
+        {"type": "ping"},
+        {"type": "dance"},
+        {"type": "stream-watch", "batch": 1},
+        {"type": "quit"},
+    ):
         program.say(document)
         lines.append(program.hear(skip=()))
     assert [line["type"] for line in lines] == ["hello", "beat", "error", "result", "bye"]
@@ -292,7 +313,9 @@ def test_every_line_says_when(kind: str, converse: Callable[..., Any]) -> None:
     assert all(isinstance(item, int | float) for item in times)
 
 
-def test_a_port_that_is_taken_is_said_and_another_can_be_had(streamer: Any, converse: Callable[..., Any]) -> None:
+def test_a_port_that_is_taken_is_said_and_another_can_be_had(
+    streamer: Any, converse: Callable[..., Any]
+) -> None:
     holder = converse(*STREAM_AGENTS["python"])
     holder.hear()
     port = listens(holder)
@@ -304,7 +327,9 @@ def test_a_port_that_is_taken_is_said_and_another_can_be_had(streamer: Any, conv
     holder.say({"type": "quit"})
     holder.process.wait(5)
     assert streamer.ask("stream-listen", port=port, **TIMES)["port"] == port
-    assert streamer.ask("stream-listen", port=port, every_ms=5, stall_ms=50)["port"] == port, "only the times change"
+    assert streamer.ask("stream-listen", port=port, every_ms=5, stall_ms=50)["port"] == port, (
+        "only the times change"
+    )
 
 
 # --- watching -----------------------------------------------------------------------------------------------------
@@ -321,7 +346,9 @@ def heard_events(streamer: Any, count: int, within: float = 10.0) -> list[dict[s
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-to-".join)
-def test_events_are_told_in_order_as_they_happen(kinds: tuple[str, str], converse: Callable[..., Any]) -> None:
+def test_events_are_told_in_order_as_they_happen(
+    kinds: tuple[str, str], converse: Callable[..., Any]
+) -> None:
     opener, acceptor = (converse(*STREAM_AGENTS[kind]) for kind in kinds)
     for program in (opener, acceptor):
         program.hear()
@@ -351,11 +378,21 @@ def test_events_are_told_in_order_as_they_happen(kinds: tuple[str, str], convers
         between.reset("opened")
         one += heard_events(opener, 2)
         assert opener.ask("stream-report", stream="s1")["ends"][0]["events"] == [
-            {key: value for key, value in event.items() if key not in ("type", "up_ms", "stream", "side")}
+            {
+                key: value
+                for key, value in event.items()
+                if key not in ("type", "up_ms", "stream", "side")
+            }
             for event in one
         ]
     words = [event["event"] for event in one]
-    assert [word for word in words if word != "tried"] == ["opened", "stalled", "resumed", "ended", "recovered"]
+    assert [word for word in words if word != "tried"] == [
+        "opened",
+        "stalled",
+        "resumed",
+        "ended",
+        "recovered",
+    ]
     assert [event["event"] for event in two] == ["opened", "stalled", "resumed"]
     for events, side in ((one, "opened"), (two, "accepted")):
         assert {(event["stream"], event["side"]) for event in events} == {("s1", side)}
@@ -365,7 +402,8 @@ def test_events_are_told_in_order_as_they_happen(kinds: tuple[str, str], convers
         assert (events[0]["sent"], events[0]["heard"]) == (0, 0)
         assert [event["heard"] for event in events] == sorted(event["heard"] for event in events)
         stalled, resumed = (
-            next(event for event in events if event["event"] == word) for word in ("stalled", "resumed")
+            next(event for event in events if event["event"] == word)
+            for word in ("stalled", "resumed")
         )
         assert resumed["heard"] == stalled["heard"] + 1
         assert resumed["sent"] > stalled["sent"], "it went on sending"
@@ -373,7 +411,9 @@ def test_events_are_told_in_order_as_they_happen(kinds: tuple[str, str], convers
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-to-".join)
-def test_closing_in_order_is_closed_at_the_other_end(kinds: tuple[str, str], converse: Callable[..., Any]) -> None:
+def test_closing_in_order_is_closed_at_the_other_end(
+    kinds: tuple[str, str], converse: Callable[..., Any]
+) -> None:
     opener, acceptor = (converse(*STREAM_AGENTS[kind]) for kind in kinds)
     for program in (opener, acceptor):
         program.hear()
@@ -398,7 +438,11 @@ def test_watching_all_and_the_event_before_the_result(streamer: Any) -> None:
     one = server.accept()[0]
     one.sendall(b"1\n2\n")
     event, result = streamer.hear(skip=()), streamer.hear(skip=())
-    assert (event["event"], result["ends"][0]["stream"], result["ends"][0]["heard"]) == ("opened", "y", 1)
+    assert (event["event"], result["ends"][0]["stream"], result["ends"][0]["heard"]) == (
+        "opened",
+        "y",
+        1,
+    )
     answer = streamer.ask("stream-watch", stream="y")
     assert answer["ends"][0]["heard"] == 2, "what was before is in the answer"
     streamer.say({"type": "stream-close", "batch": "c", "stream": "y", "how": "rst"})
@@ -417,7 +461,9 @@ def test_nothing_is_told_that_nobody_watches(streamer: Any) -> None:
 
 
 @pytest.mark.parametrize("stop", [0.25, 0.45, 1.2])
-def test_a_program_without_a_processor_calls_nothing_late_that_came_in_time(streamer: Any, stop: float) -> None:
+def test_a_program_without_a_processor_calls_nothing_late_that_came_in_time(
+    streamer: Any, stop: float
+) -> None:
     """Heartbeats come each 50 ms all the while; the program is stopped across the stall time."""
     port = listens(streamer, every_ms=50, stall_ms=200)
     streamer.ask("stream-watch")

@@ -83,7 +83,11 @@ def stream(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> Iter
 
 
 def test_a_stream_that_nobody_touches_survives_at_both_ends(stream: Stream) -> None:
-    assert (stream.first["verdict"], stream.first["heard"] >= 1, words(stream.first)) == ("SURVIVED", True, ["opened"])
+    assert (stream.first["verdict"], stream.first["heard"] >= 1, words(stream.first)) == (
+        "SURVIVED",
+        True,
+        ["opened"],
+    )
     for side in ("opened", "accepted"):
         end = stream.settles(side, "SURVIVED", lambda end: end["heard"] > 5 and end["sent"] > 5)
         assert words(end) == ["opened"]
@@ -92,7 +96,9 @@ def test_a_stream_that_nobody_touches_survives_at_both_ends(stream: Stream) -> N
 
 
 @pytest.mark.parametrize("side", ["opened", "accepted"])
-def test_a_reset_is_told_by_the_end_that_got_it_and_is_silence_at_the_other(stream: Stream, side: str) -> None:
+def test_a_reset_is_told_by_the_end_that_got_it_and_is_silence_at_the_other(
+    stream: Stream, side: str
+) -> None:
     stream.relay.reset(side)
     end = stream.settles(side, "RESET")
     assert (words(end)[:2], end["quiet_ms"]) == (["opened", "ended"], None)
@@ -131,7 +137,9 @@ def test_recovery_is_tried_until_a_new_connection_works(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("side", ["opened", "accepted"])
-def test_giving_up_is_told_by_the_end_that_did_and_is_a_reset_at_the_other(stream: Stream, side: str) -> None:
+def test_giving_up_is_told_by_the_end_that_did_and_is_a_reset_at_the_other(
+    stream: Stream, side: str
+) -> None:
     end = stream.ask(side, "stream-close", how="rst")
     assert (end["verdict"], end["detail"]) == ("ABORTED", "as told")
     stream.settles(OTHER[side], "RESET")
@@ -165,9 +173,30 @@ def test_several_streams_of_one_agent_fare_each_on_its_own(stream: Stream) -> No
     [
         {"type": "dance"},
         {"type": "batch", "attempts": []},
-        {"type": "stream-open", "stream": "a b", "host": "127.0.0.1", "port": 1, "give_up_ms": 1, **TIMES},
-        {"type": "stream-open", "stream": "s", "host": "some.name", "port": 1, "give_up_ms": 1, **TIMES},
-        {"type": "stream-open", "stream": "s", "host": "127.0.0.1", "port": 1, "give_up_ms": 0, **TIMES},
+        {
+            "type": "stream-open",
+            "stream": "a b",
+            "host": "127.0.0.1",
+            "port": 1,
+            "give_up_ms": 1,
+            **TIMES,
+        },
+        {
+            "type": "stream-open",
+            "stream": "s",
+            "host": "some.name",
+            "port": 1,
+            "give_up_ms": 1,
+            **TIMES,
+        },
+        {
+            "type": "stream-open",
+            "stream": "s",
+            "host": "127.0.0.1",
+            "port": 1,
+            "give_up_ms": 0,
+            **TIMES,
+        },
         {"type": "stream-listen", "port": 0, "every_ms": 0, "stall_ms": 1},
         {"type": "stream-close", "how": "softly"},
     ],
@@ -232,7 +261,9 @@ def test_a_system_that_gives_up_after_silence_is_told_by_its_end(programs: tuple
 
 
 @pytest.mark.parametrize("kind", STREAM_AGENTS)
-def test_what_came_while_the_program_had_no_processor_came_in_time(kind: str, converse: Callable[..., Any]) -> None:
+def test_what_came_while_the_program_had_no_processor_came_in_time(
+    kind: str, converse: Callable[..., Any]
+) -> None:
     """The kernel has it; a deadline that passed meanwhile does not make it late."""
     agent = converse(*STREAM_AGENTS[kind])
     agent.hear()

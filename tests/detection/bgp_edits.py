@@ -41,8 +41,14 @@ def peer_beyond(api: Api) -> Iterator[None]:
 def a_linux_reflector(api: Api) -> Iterator[None]:
     """One Linux node reflects, and all others peer with it alone."""
     node, key = "/api/v1/nodes/linux-1", "projectcalico.org/RouteReflectorClusterID"
-    api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}, "labels": {"route-reflector": "true"}}})
-    with _bgp_peer(api, {"nodeSelector": "all()", "peerSelector": "route-reflector == 'true'"}), mesh_off(api):
+    api.merge(
+        node,
+        {"metadata": {"annotations": {key: "244.0.0.1"}, "labels": {"route-reflector": "true"}}},
+    )
+    with (
+        _bgp_peer(api, {"nodeSelector": "all()", "peerSelector": "route-reflector == 'true'"}),
+        mesh_off(api),
+    ):
         yield
     api.merge(node, {"metadata": {"annotations": {key: None}, "labels": {"route-reflector": None}}})
 
@@ -67,7 +73,11 @@ def host_local_is_declared(api: Api) -> Iterator[None]:
 
 @contextmanager
 def _bgp_peer(api: Api, spec: Any) -> Iterator[None]:
-    head = {"apiVersion": "projectcalico.org/v3", "kind": "BGPPeer", "metadata": {"name": "made-by-detection"}}
+    head = {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "BGPPeer",
+        "metadata": {"name": "made-by-detection"},
+    }
     api("POST", BGP_PEERS, {**head, "spec": spec})
     yield
     api("DELETE", f"{BGP_PEERS}/made-by-detection")

@@ -64,7 +64,9 @@ class Result:
     def wrong(self) -> bool:
         """A verdict that is not so: the only thing that must never happen."""
         case, broken = self.case, self.case.broken
-        if self.answer == "CONFIRMED":  # late policy may have come at last: wrong_verdicts.py looks at when
+        if (
+            self.answer == "CONFIRMED"
+        ):  # late policy may have come at last: wrong_verdicts.py looks at when
             return not case.true or (case.deviates and broken.fault != "policy-late")
         if self.answer == "VIOLATED":
             if case.deviates and re.search(broken.deviation, self.line):
@@ -79,7 +81,10 @@ class Result:
         return self.answer == "INCONCLUSIVE" and not (named and re.search(named, self.line))
 
 
-_SEEN: dict[PathIs, str] = {"open": r"observed .*CONNECTED", "denied": r"observed .*(TIMED_OUT|REFUSED)"}
+_SEEN: dict[PathIs, str] = {
+    "open": r"observed .*CONNECTED",
+    "denied": r"observed .*(TIMED_OUT|REFUSED)",
+}
 
 
 def cases(breaks: tuple[Break, ...] = BREAKS) -> Iterator[Case]:
@@ -90,7 +95,15 @@ def cases(breaks: tuple[Break, ...] = BREAKS) -> Iterator[Case]:
     agents: tuple[Literal["warm", "cold"], ...] = ("warm", "cold")
     spans: tuple[Span, Span] = ("lasting", "passing")
     for broken, expected in itertools.product(breaks, expectations):
-        for path, source, target, agent, span in itertools.product(paths, systems, systems, agents, spans):
+        for path, source, target, agent, span in itertools.product(
+            paths, systems, systems, agents, spans
+        ):
             yield Case(
-                broken=broken, expected=expected, path=path, source=source, target=target, agent=agent, span=span
+                broken=broken,
+                expected=expected,
+                path=path,
+                source=source,
+                target=target,
+                agent=agent,
+                span=span,
             )

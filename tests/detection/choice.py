@@ -77,7 +77,9 @@ def change() -> Change:
     for path in files:
         if path.startswith(here):
             before |= _rows_in(_git("show", f"{base}:{path}", missing=""))
-            now |= _rows_in((ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else "")
+            now |= _rows_in(
+                (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else ""
+            )
     return Change(
         commit=own,
         base=base,
@@ -87,15 +89,23 @@ def change() -> Change:
 
 
 def _base(own: str) -> str:
-    named = os.environ.get("DETECTION_BASE", "").strip("0")  # a forge names the first push's base 0000...
+    named = os.environ.get("DETECTION_BASE", "").strip(
+        "0"
+    )  # a forge names the first push's base 0000...
     if named:
         return _git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", missing="")
     forked = _git("merge-base", "HEAD", "origin/main", missing="")
-    return forked if forked not in {"", own} else _git("rev-parse", "--verify", "--quiet", "HEAD^1", missing="")
+    return (
+        forked
+        if forked not in {"", own}
+        else _git("rev-parse", "--verify", "--quiet", "HEAD^1", missing="")
+    )
 
 
 def _git(*arguments: str, missing: str | None = None) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, check=missing is None, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=missing is None, capture_output=True, text=True
+    )
     return done.stdout.strip() if done.returncode == 0 else str(missing)
 
 
@@ -117,11 +127,11 @@ def chosen(table: Table, rows: Sequence[Row], changed: Change, at_most: int) -> 
     about = [row for rank, some in by_rank.items() if rank < ANY for row in some]
     kept = tuple(row for row in rows if row in taken)
     left_out = tuple(row for row in rows if row in about and row not in taken)
-    counts = (
-        f"{sum(row in about for row in kept)} of the {len(about)} that the change since {changed.base[:12]} concerns"
-    )
+    counts = f"{sum(row in about for row in kept)} of the {len(about)} that the change since {changed.base[:12]} concerns"
     says = f"detection: {len(kept)} of {len(rows)} labs, {counts if changed.base else 'no base to compare with'}"
-    return Choice(rows=kept, left_out=left_out, says=f"{says}; the rest by commit {changed.commit[:12]}")
+    return Choice(
+        rows=kept, left_out=left_out, says=f"{says}; the rest by commit {changed.commit[:12]}"
+    )
 
 
 ANY = 3
@@ -133,7 +143,9 @@ def _rank(row: Row, table: Table, changed: Change) -> int:
     if row.name.removesuffix(f"-{row.node}" if row.node else "") in changed.rows:
         return 0
     areas = {
-        parts[1] for parts in (path.split("/") for path in changed.files) if len(parts) > 2 and parts[0] == "suites"
+        parts[1]
+        for parts in (path.split("/") for path in changed.files)
+        if len(parts) > 2 and parts[0] == "suites"
     }
     if areas & {table.areas[claim] for claim in row.named}:
         return 1
@@ -148,7 +160,9 @@ def layers(table: Table, files: Iterable[str]) -> set[str]:
         if own:
             found |= own
         elif (
-            path.startswith(EVERYWHERE) and not path.startswith("tests/detection/rows/") and not path.endswith(NO_CODE)
+            path.startswith(EVERYWHERE)
+            and not path.startswith("tests/detection/rows/")
+            and not path.endswith(NO_CODE)
         ):
             found |= set(table.layers)
     return found
@@ -162,7 +176,9 @@ def _shuffled(rows: Iterable[Row], commit: str) -> list[Row]:
 
     by_name: dict[str, list[Row]] = {}
     for row in rows:
-        by_name.setdefault(row.name.removesuffix(f"-{row.node}" if row.node else ""), []).append(row)
+        by_name.setdefault(row.name.removesuffix(f"-{row.node}" if row.node else ""), []).append(
+            row
+        )
     ordered = {name: sorted(some, key=lambda row: key(row.name)) for name, some in by_name.items()}
     names = sorted(ordered, key=key)
     most = max(map(len, ordered.values()), default=0)

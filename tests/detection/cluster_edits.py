@@ -36,7 +36,10 @@ def etcd_under_the_operator(api: Api) -> Iterator[None]:
     """calico-node of an operator's installation is told to use etcd, while the operator looks away."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
     before = api("GET", path)["spec"]["template"]["spec"]["containers"]
-    first = {**before[0], "env": [e for e in before[0].get("env") or [] if e["name"] != "DATASTORE_TYPE"]}
+    first = {
+        **before[0],
+        "env": [e for e in before[0].get("env") or [] if e["name"] != "DATASTORE_TYPE"],
+    }
     first["env"] = [*first["env"], {"name": "DATASTORE_TYPE", "value": "etcdv3"}]
     with no_operator(api):
         api.merge(path, {"spec": {"template": {"spec": {"containers": [first, *before[1:]]}}}})
@@ -87,7 +90,10 @@ POOL = "/apis/projectcalico.org/v3/ippools/default-ipv4-ippool"
 
 def _encapsulation(api: Api, named: str, modes: dict[str, str]) -> Iterator[None]:
     """The pool, and the Installation that names it, say another encapsulation than the one that packets have."""
-    pools, pool = api("GET", INSTALLATION)["spec"]["calicoNetwork"]["ipPools"], api("GET", POOL)["spec"]
+    pools, pool = (
+        api("GET", INSTALLATION)["spec"]["calicoNetwork"]["ipPools"],
+        api("GET", POOL)["spec"],
+    )
 
     def write(pools: list[Any], modes: dict[str, str]) -> None:
         api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"ipPools": pools}}})
@@ -119,7 +125,9 @@ def bgp_under_vxlan(api: Api) -> Iterator[None]:
         deadline = time.monotonic() + ANSWER_WITHIN
         while not _rolled_out(api("GET", path), backend):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the operator does not get calico-node-windows to backend {backend}")
+                raise RuntimeError(
+                    f"the operator does not get calico-node-windows to backend {backend}"
+                )
             time.sleep(0.1)
 
     api.merge(INSTALLATION, {"spec": {"calicoNetwork": {"bgp": "Enabled"}}})
@@ -132,7 +140,9 @@ def bgp_under_vxlan(api: Api) -> Iterator[None]:
 def _rolled_out(daemons: Any, backend: str) -> bool:
     """Whether all pods of calico-node-windows are of the template that has this backend."""
     container, status = daemons["spec"]["template"]["spec"]["containers"][0], daemons["status"]
-    told = next(item["value"] for item in container["env"] if item["name"] == "CALICO_NETWORKING_BACKEND")
+    told = next(
+        item["value"] for item in container["env"] if item["name"] == "CALICO_NETWORKING_BACKEND"
+    )
     current = status.get("observedGeneration") == daemons["metadata"]["generation"]
     wanted = status["desiredNumberScheduled"]
     ready = wanted == status.get("updatedNumberScheduled", 0) == status.get("numberReady", 0)
@@ -221,7 +231,9 @@ def services_end_with_a_policy(api: Api) -> Iterator[None]:
             return
         services = f"/api/v1/namespaces/{meta['namespace']}/services"
         for item in api("GET", services)["items"]:
-            api.merge(f"{services}/{item['metadata']['name']}", {"spec": {"selector": {"nobody": "here"}}})
+            api.merge(
+                f"{services}/{item['metadata']['name']}", {"spec": {"selector": {"nobody": "here"}}}
+            )
 
     with on_each(api, "/apis/networking.k8s.io/v1/networkpolicies", end):
         yield
@@ -230,7 +242,15 @@ def services_end_with_a_policy(api: Api) -> Iterator[None]:
 @contextmanager
 def faults_until_a_policy(api: Api) -> Iterator[None]:
     """The row's faults end as soon as somebody makes a NetworkPolicy."""
-    command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(api.kubeconfig), "heal"]
+    command = [
+        sys.executable,
+        "-m",
+        "hybridlab",
+        "faults",
+        "--kubeconfig",
+        str(api.kubeconfig),
+        "heal",
+    ]
     with on_each(
         api, "/apis/networking.k8s.io/v1/networkpolicies",
         lambda policy: subprocess.run(command, check=True, capture_output=True, timeout=ANSWER_WITHIN),
@@ -247,15 +267,26 @@ def comings_and_goings(api: Api) -> Iterator[None]:
         for number in range(1000):
             name = f"somebodys-{number}"
             meta, within = {"name": name}, f"namespaces/{name}"
-            pod = {"nodeSelector": {"no": "node"}, "containers": [{"name": "one", "image": "example.org/one:1"}]}
+            pod = {
+                "nodeSelector": {"no": "node"},
+                "containers": [{"name": "one", "image": "example.org/one:1"}],
+            }
             policies = f"/apis/networking.k8s.io/v1/{within}/networkpolicies"
-            api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+            api(
+                "POST",
+                "/api/v1/namespaces",
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": meta},
+            )
             for path, version, kind, spec in (
                 (f"/api/v1/{within}/services", "v1", "Service", {"ports": [{"port": 80}]}),
                 (f"/api/v1/{within}/pods", "v1", "Pod", pod),
                 (policies, "networking.k8s.io/v1", "NetworkPolicy", {"podSelector": {}}),
             ):
-                api("POST", path, {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
+                api(
+                    "POST",
+                    path,
+                    {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec},
+                )
             over = stop.wait(2)
             api("DELETE", f"/api/v1/namespaces/{name}")
             if over:

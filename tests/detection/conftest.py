@@ -16,7 +16,10 @@ SAYS = pytest.StashKey[list[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("detection", "with -m detection")
     group.addoption(
-        "--detection-claim", metavar="ID", default="", help="the rows that run this claim, it alone in each"
+        "--detection-claim",
+        metavar="ID",
+        default="",
+        help="the rows that run this claim, it alone in each",
     )
     group.addoption("--detection-whole", action="store_true", help="every claim on each row's lab")
     group.addoption(
@@ -24,7 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="at most N rows: those that the change since its base concerns, others by the id of the commit",
     )  # fmt: skip
     group.addoption(
-        "--detection-minutes", type=float, metavar="M", default=0.0, help="begin no row when M minutes have passed"
+        "--detection-minutes",
+        type=float,
+        metavar="M",
+        default=0.0,
+        help="begin no row when M minutes have passed",
     )
 
 
@@ -56,7 +63,10 @@ def _rows(config: pytest.Config, table: Table) -> list[Row]:
         return rows
     choosing = choice.chosen(table, rows, choice.change(), labs)
     left_out = ", ".join(row.name for row in choosing.left_out)
-    config.stash[SAYS] += [choosing.says, *([f"detection: concerned and left out: {left_out}"] if left_out else [])]
+    config.stash[SAYS] += [
+        choosing.says,
+        *([f"detection: concerned and left out: {left_out}"] if left_out else []),
+    ]
     return list(choosing.rows)
 
 
@@ -80,10 +90,14 @@ def in_time(request: pytest.FixtureRequest, begun: float) -> None:
     minutes = request.config.getoption("--detection-minutes")
     again = getattr(request.node, "execution_count", 1) > 1  # what --reruns counts
     if minutes and not again and time.monotonic() - begun > minutes * 60:
-        request.config.stash[SAYS].append(f"detection: left out after {minutes:g} minutes: {request.node.name}")
+        request.config.stash[SAYS].append(
+            f"detection: left out after {minutes:g} minutes: {request.node.name}"
+        )
         pytest.skip(f"{minutes:g} minutes are over")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     for line in config.stash[SAYS]:
         terminalreporter.write_line(line)

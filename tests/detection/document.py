@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.detection import bgp_edits, cluster_edits, ipam_edits, life_edits, policies_of_others, reading_edits
+from tests.detection import (
+    bgp_edits,
+    cluster_edits,
+    ipam_edits,
+    life_edits,
+    policies_of_others,
+    reading_edits,
+)
 from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
@@ -56,8 +63,14 @@ def page(table: Table) -> str:
     """The whole page."""
     lines = [HEAD, "## Claims", "| claim | healthy lab | turned red by |", "| --- | --- | --- |"]
     for claim in table.clean:
-        red = "; ".join(f"[{row.name}](#rows): {verdict}" for row, verdict in table.red(claim)) or "-"
-        there = [f"{given[claim]} on {profile}" for profile, given in table.profiles.items() if claim in given]
+        red = (
+            "; ".join(f"[{row.name}](#rows): {verdict}" for row, verdict in table.red(claim)) or "-"
+        )
+        there = [
+            f"{given[claim]} on {profile}"
+            for profile, given in table.profiles.items()
+            if claim in given
+        ]
         healthy = " or by chance ".join(table.healthy(claim))
         lines.append(f"| {claim} | {'; '.join([healthy, *there])} | {red} |")
     lines += [
@@ -67,7 +80,9 @@ def page(table: Table) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_line(row, table) for row in table.rows]
-    lines += [OVER_TIME.rstrip()] + [f"| {' | '.join((what, *rows))} |" for what, *rows in over_time(table)]
+    lines += [OVER_TIME.rstrip()] + [
+        f"| {' | '.join((what, *rows))} |" for what, *rows in over_time(table)
+    ]
     return "\n".join(lines) + "\n" + WORDS + "\n".join(_words(table)) + "\n"
 
 
@@ -80,9 +95,13 @@ def over_time(table: Table) -> list[tuple[str, str, str]]:
             told = dict(one.split("=", 1) for one in given)
             if name in TIMELY and told.get("node") in red:
                 systems = found.setdefault(f"`{told[TIMELY[name]]}`", {})
-                about = "".join(f" ({told[key]})" for key in ("protocol", "of", "at", "port") if key in told)
+                about = "".join(
+                    f" ({told[key]})" for key in ("protocol", "of", "at", "port") if key in told
+                )
                 systems.setdefault(told["node"].partition("-")[0], []).append(row.name + about)
-    linux, windows = ({what: "; ".join(on.get(os, ())) or "-" for what, on in found.items()} for os in SYSTEMS)
+    linux, windows = (
+        {what: "; ".join(on.get(os, ())) or "-" for what, on in found.items()} for os in SYSTEMS
+    )
     return [(what, linux[what], windows[what]) for what in found]
 
 
@@ -100,9 +119,13 @@ def _words(table: Table) -> list[str]:
 
 def readable(pattern: str) -> str:
     """A regular expression of the table as text.  Raises ValueError for what there are no words for."""
-    text = _ANY_CHARACTER.sub(".", _ANY_TEXT.sub("…", pattern.replace(" +", " "))).replace("|", " or ")
+    text = _ANY_CHARACTER.sub(".", _ANY_TEXT.sub("…", pattern.replace(" +", " "))).replace(
+        "|", " or "
+    )
     if set(text) & set("\\^$?*+{"):
-        raise ValueError(f"{pattern!r}: the page has no words for this; write it with . .* [...]+ ( | ) alone")
+        raise ValueError(
+            f"{pattern!r}: the page has no words for this; write it with . .* [...]+ ( | ) alone"
+        )
     return text
 
 
@@ -113,7 +136,9 @@ def _line(row: Row, table: Table) -> str:
         changed.setdefault(verdict + or_else, []).append(claim)
     for claim, others in row.may.items():
         if claim not in row.expect:
-            changed.setdefault(" or ".join((table.clean_of(row.profile)[claim], *others)), []).append(claim)
+            changed.setdefault(
+                " or ".join((table.clean_of(row.profile)[claim], *others)), []
+            ).append(claim)
     order = sorted(changed.items(), key=lambda one: (not one[0].startswith(RED), one[0]))
     text = "; ".join(f"{verdict}: {', '.join(claims)}" for verdict, claims in order) or "none"
     rest = (
@@ -132,8 +157,14 @@ def _areas(row: Row, table: Table) -> str:
 def _how(row: Row) -> str:
     parts = [f"`--profile {row.profile}`"] if row.profile != DEFAULT else []
     target = row.external_target
-    parts += [f"`pytest --external-target={target}`" if target else "no target named"] if target != OUTSIDE else []
-    parts += [f"`--set {item}`" for item in row.set] + [f"`faults inject {fault}`" for fault in row.faults]
+    parts += (
+        [f"`pytest --external-target={target}`" if target else "no target named"]
+        if target != OUTSIDE
+        else []
+    )
+    parts += [f"`--set {item}`" for item in row.set] + [
+        f"`faults inject {fault}`" for fault in row.faults
+    ]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
     parts += [f"`{row.edit}` in {_file(row.edit.partition(' ')[0])}"] if row.edit else []
     parts += [f"`-k {row.only}`"] if row.only else []

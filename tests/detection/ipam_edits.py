@@ -40,7 +40,12 @@ def second_block(api: Api) -> Iterator[None]:
     api(
         "POST",
         AFFINITIES,
-        {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": {"name": name}, "spec": spec},
+        {
+            "apiVersion": one["apiVersion"],
+            "kind": one["kind"],
+            "metadata": {"name": name},
+            "spec": spec,
+        },
     )
     yield
     api("DELETE", f"{AFFINITIES}/{name}")
@@ -61,8 +66,18 @@ def block_of_two_nodes(api: Api, node: str) -> Iterator[None]:
 def second_pool(api: Api) -> Iterator[None]:
     """A second pool, which no node may use."""
     path = "/apis/projectcalico.org/v3/ippools"
-    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Always", "ipipMode": "Never", "nodeSelector": "zone == 'b'"}
-    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "second"}, "spec": spec}
+    spec = {
+        "cidr": "172.30.0.0/16",
+        "vxlanMode": "Always",
+        "ipipMode": "Never",
+        "nodeSelector": "zone == 'b'",
+    }
+    body = {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "IPPool",
+        "metadata": {"name": "second"},
+        "spec": spec,
+    }
     api("POST", path, body)
     yield
     api("DELETE", f"{path}/second")
@@ -77,9 +92,14 @@ def windows_reservation_on_linux(api: Api) -> Iterator[None]:
     path, spec = f"{blocks}/{before['metadata']['name']}", before["spec"]
     ours = len(spec["attributes"])
     attributes = [*spec["attributes"], {"handle_id": "windows-reserved-ipam-handle"}]
-    api.merge(path, {"spec": {"attributes": attributes, "allocations": [ours, ours, *spec["allocations"][2:]]}})
+    api.merge(
+        path,
+        {"spec": {"attributes": attributes, "allocations": [ours, ours, *spec["allocations"][2:]]}},
+    )
     yield
-    api.merge(path, {"spec": {"attributes": spec["attributes"], "allocations": spec["allocations"]}})
+    api.merge(
+        path, {"spec": {"attributes": spec["attributes"], "allocations": spec["allocations"]}}
+    )
 
 
 @contextmanager
@@ -92,7 +112,9 @@ def borrowed_address(api: Api, node: str) -> Iterator[None]:
 @contextmanager
 def reserved_address(api: Api, node: str) -> Iterator[None]:
     """A pod on a Windows node has the address of its HNS network's gateway, the second of its block."""
-    with pod_with_address(api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])):
+    with pod_with_address(
+        api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])
+    ):
         yield
 
 
@@ -102,7 +124,12 @@ def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
     path = "/apis/projectcalico.org/v3/ipreservations"
     address = str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[50])
     spec = {"reservedCIDRs": [f"{address}/32"]}
-    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPReservation", "metadata": {"name": "ours"}, "spec": spec}
+    body = {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "IPReservation",
+        "metadata": {"name": "ours"},
+        "spec": spec,
+    }
     api("POST", path, body)
     time.sleep(1.1)  # times of creation are whole seconds, and the pod has to be younger
     with pod_with_address(api, node, address):
@@ -133,13 +160,21 @@ def pod_with_address(api: Api, node: str, address: str) -> Iterator[None]:
         "command": ["ping", "-t", "127.0.0.1"],
     }
     spec = {"nodeName": node, "containers": [container]}
-    api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "borrower"}, "spec": spec})
+    api(
+        "POST",
+        pods,
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "borrower"}, "spec": spec},
+    )
     deadline = time.monotonic() + ANSWER_WITHIN
     while api("GET", f"{pods}/borrower")["status"].get("phase") != "Running":
         if time.monotonic() > deadline:
-            raise RuntimeError(f"pod borrower does not start: {api('GET', f'{pods}/borrower')['status']}")
+            raise RuntimeError(
+                f"pod borrower does not start: {api('GET', f'{pods}/borrower')['status']}"
+            )
         time.sleep(0.2)
-    api.merge(f"{pods}/borrower/status", {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
+    api.merge(
+        f"{pods}/borrower/status", {"status": {"podIP": address, "podIPs": [{"ip": address}]}}
+    )
     yield
     api("DELETE", f"{pods}/borrower", {"gracePeriodSeconds": 0})
 

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from conformance.catalog import Claim, IsolationKind, NotApplicable, Undecided, applicability, catalog
+from conformance.catalog import (
+    Claim,
+    IsolationKind,
+    NotApplicable,
+    Undecided,
+    applicability,
+    catalog,
+)
 from conformance.catalog.kinds import DATA
 from conformance.facts.detect import detect
 from conformance.model.facts import Facts
@@ -22,7 +29,12 @@ from tests.detection.table import Table, read
 from tests.unit.conformance.facts.platforms.served import clusters, served
 
 PAGE = Path(__file__).parents[2] / "docs" / "modes-table.md"
-PROFILE, TEST, HAND, NOT_BUILT = "waits for a profile", "waits for a test", "by hand", "no profile is built"
+PROFILE, TEST, HAND, NOT_BUILT = (
+    "waits for a profile",
+    "waits for a test",
+    "by hand",
+    "no profile is built",
+)
 
 
 class Kind(NamedTuple):
@@ -105,7 +117,10 @@ def expected() -> dict[str, dict[str, object]]:
     return {
         name: {
             "title": kind.title,
-            "claims": {claim.id: _said(claim, kind, _built(facts, kind), table) for claim in catalog().values()}
+            "claims": {
+                claim.id: _said(claim, kind, _built(facts, kind), table)
+                for claim in catalog().values()
+            }
             if kind.profile or kind.objects
             else {},
         }
@@ -129,7 +144,10 @@ def _built(facts: dict[str, Facts], kind: Kind) -> Facts | None:
     if found is None or not kind.builds:
         return found
     one = found.by_os("windows")[0]
-    windows = tuple(replace(one, name=f"windows-{build}", windows_build=(build, ubr)) for build, ubr in kind.builds)
+    windows = tuple(
+        replace(one, name=f"windows-{build}", windows_build=(build, ubr))
+        for build, ubr in kind.builds
+    )
     return replace(found, nodes=(*found.by_os("linux"), *windows))
 
 
@@ -137,7 +155,9 @@ def _said(claim: Claim, kind: Kind, facts: Facts | None, table: Table) -> str:
     if kind.profile and claim.id in table.clean:
         clean = table.clean_of("" if kind.profile == "default" else kind.profile)[claim.id]
         about = applicability(claim, facts) if facts and clean == "NOT_APPLICABLE" else None
-        return f"{clean}: it is about {about.condition}" if isinstance(about, NotApplicable) else clean
+        return (
+            f"{clean}: it is about {about.condition}" if isinstance(about, NotApplicable) else clean
+        )
     about = applicability(claim, facts) if facts else None
     if isinstance(about, NotApplicable):
         return f"NOT_APPLICABLE: it is about {about.condition}"
@@ -153,7 +173,13 @@ def page(found: dict[str, dict[str, object]]) -> str:
     lines = [HEAD, "| kind | cluster | here |", "| --- | --- | --- |"]
     built = [name for name, kind in KINDS.items() if kind.profile or kind.objects]
     for name, kind in KINDS.items():
-        here = f"profile `{kind.profile}`" if kind.profile else "objects alone" if kind.objects else NOT_BUILT
+        here = (
+            f"profile `{kind.profile}`"
+            if kind.profile
+            else "objects alone"
+            if kind.objects
+            else NOT_BUILT
+        )
         lines.append(f"| {name} | {kind.title} | {here} |")
     lines += ["", f"| claim | {' | '.join(built)} |", f"| --- |{' --- |' * len(built)}"]
     for claim in found[built[0]]["claims"]:  # type: ignore[attr-defined]
@@ -189,7 +215,11 @@ def _reason(claim: str, text: str) -> str:
         return f"it waits for a test{', which would change what belongs to everybody' if shared else ''}"
     if word == "NOT_APPLICABLE":
         return why or f"it is about {catalog()[claim].applies}"
-    return why or REASONS.get(claim) or {HAND: "no program can decide it"}.get(word, f"it is {word} there")
+    return (
+        why
+        or REASONS.get(claim)
+        or {HAND: "no program can decide it"}.get(word, f"it is {word} there")
+    )
 
 
 def packaged(found: dict[str, dict[str, object]]) -> str:

@@ -30,7 +30,9 @@ class Api:
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         self._tls = ssl.create_default_context(cadata=authority)
 
-    def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+    def __call__(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> Any:
         """One request; the decoded answer.  Raises HTTPError."""
         with self._open(method, path, body, kind) as answer:
             return json.load(answer)
@@ -48,10 +50,18 @@ class Api:
                     if event["type"] == "ADDED":
                         yield event["object"]
 
-    def _open(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
+    def _open(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> Any:
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Content-Type": kind,
+            "Accept": "application/json",
+        }
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self._server}{path}", data=data, headers=headers, method=method)
+        request = urllib.request.Request(
+            f"{self._server}{path}", data=data, headers=headers, method=method
+        )
         return urllib.request.urlopen(request, timeout=ANSWER_WITHIN, context=self._tls)
 
 

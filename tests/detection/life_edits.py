@@ -12,7 +12,11 @@ from functools import partial
 from typing import Any
 
 from tests.detection.lab_api import ANSWER_WITHIN, Api, beside, on_each
-from tests.detection.policies_of_others import OF_RUNS, foreign_policy_may_allow_ingress, policies_of_others
+from tests.detection.policies_of_others import (
+    OF_RUNS,
+    foreign_policy_may_allow_ingress,
+    policies_of_others,
+)
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
@@ -38,8 +42,18 @@ def _anything(_: Any) -> bool:
 
 def _inject(api: Api, fault: str, obj: Any, *, there: bool = False) -> None:
     space = [f"namespace={obj['metadata']['namespace']}"] if there else []
-    command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(api.kubeconfig), "inject"]
-    subprocess.run([*command, *fault.split(), *space], check=True, capture_output=True, timeout=ANSWER_WITHIN)
+    command = [
+        sys.executable,
+        "-m",
+        "hybridlab",
+        "faults",
+        "--kubeconfig",
+        str(api.kubeconfig),
+        "inject",
+    ]
+    subprocess.run(
+        [*command, *fault.split(), *space], check=True, capture_output=True, timeout=ANSWER_WITHIN
+    )
 
 
 def requests_refused_as_pods_come(api: Api) -> contextlib.AbstractContextManager[None]:
@@ -92,7 +106,9 @@ def pulls_stall_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager
 def node_cordoned(api: Api, node: str) -> Iterator[None]:
     """With the run's first policy somebody cordons a node."""
     path = f"/api/v1/nodes/{node}"
-    with once(api, POLICIES, _anything, lambda _: api.merge(path, {"spec": {"unschedulable": True}})):
+    with once(
+        api, POLICIES, _anything, lambda _: api.merge(path, {"spec": {"unschedulable": True}})
+    ):
         yield
     api.merge(path, {"spec": {"unschedulable": None}})
 
@@ -105,8 +121,14 @@ def node_drained(api: Api, node: str) -> Iterator[None]:
         api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
         for pod in api("GET", f"{PODS}?fieldSelector=spec.nodeName%3D{node}")["items"]:
             if pod["metadata"]["namespace"].startswith("calico-demo"):
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}}
-                path = "/api/v1/namespaces/{namespace}/pods/{name}/eviction".format(**pod["metadata"])
+                body = {
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": {"name": pod["metadata"]["name"]},
+                }
+                path = "/api/v1/namespaces/{namespace}/pods/{name}/eviction".format(
+                    **pod["metadata"]
+                )
                 api("POST", path, body)
 
     with once(api, POLICIES, _anything, drain):
@@ -130,7 +152,12 @@ def policies_are_deleted(api: Api) -> contextlib.AbstractContextManager[None]:
 @contextmanager
 def quarantined_as_a_policy_comes(api: Api) -> Iterator[None]:
     """With the run's first policy its namespaces get a label, which a policy that was there before denies all for."""
-    bad = {"namespaceSelector": "state == 'bad'", "types": ["Egress"], "order": 1, "egress": [{"action": "Deny"}]}
+    bad = {
+        "namespaceSelector": "state == 'bad'",
+        "types": ["Egress"],
+        "order": 1,
+        "egress": [{"action": "Deny"}],
+    }
 
     def label(_: Any) -> None:
         for space in api("GET", "/api/v1/namespaces")["items"]:
@@ -167,7 +194,10 @@ def somebodys_policy_flaps(api: Api) -> contextlib.AbstractContextManager[None]:
 @contextmanager
 def labels_of_others(api: Api) -> Iterator[None]:
     """Pods and namespaces of the run get labels and annotations as soon as they are there, as of a cost centre's."""
-    added = {"labels": {"cost-centre": "4711", "team": "platform"}, "annotations": {"policies.example/seen": "yes"}}
+    added = {
+        "labels": {"cost-centre": "4711", "team": "platform"},
+        "annotations": {"policies.example/seen": "yes"},
+    }
 
     def label(path: str, obj: Any) -> None:
         name = obj["metadata"].get("namespace") or obj["metadata"]["name"]
@@ -184,7 +214,9 @@ def labels_of_others(api: Api) -> Iterator[None]:
 
 def machine_replaced(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
     """With the run's first pod on it the node is another machine of the same name, with another boot id."""
-    return _on_its_first_pod(api, node, lambda: api.merge(f"/api/v1/nodes/{node}/status", ANOTHER_BOOT))
+    return _on_its_first_pod(
+        api, node, lambda: api.merge(f"/api/v1/nodes/{node}/status", ANOTHER_BOOT)
+    )
 
 
 def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[None]:
@@ -195,7 +227,11 @@ def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[Non
         old = api("GET", path)
         api("DELETE", path)
         kept = {name: old["metadata"][name] for name in ("name", "labels", "annotations")}
-        api("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]})
+        api(
+            "POST",
+            "/api/v1/nodes",
+            {"apiVersion": "v1", "kind": "Node", "metadata": kept, "spec": old["spec"]},
+        )
         api.merge(f"{path}/status", {"status": old["status"]})
 
     return _on_its_first_pod(api, node, replace)
@@ -207,12 +243,16 @@ def node_tainted(api: Api, node: str, key: str) -> Iterator[None]:
     path = f"/api/v1/nodes/{node}"
     before = api("GET", path)["spec"].get("taints") or []
     taint = {"key": key, "effect": "NoSchedule"}
-    with _on_its_first_pod(api, node, lambda: api.merge(path, {"spec": {"taints": [*before, taint]}})):
+    with _on_its_first_pod(
+        api, node, lambda: api.merge(path, {"spec": {"taints": [*before, taint]}})
+    ):
         yield
     api.merge(path, {"spec": {"taints": before or None}})
 
 
-def _on_its_first_pod(api: Api, node: str, do: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
+def _on_its_first_pod(
+    api: Api, node: str, do: Callable[[], object]
+) -> contextlib.AbstractContextManager[None]:
     return once(api, PODS, lambda pod: bool(pod["spec"].get("nodeName") == node), lambda _: do())
 
 
@@ -227,11 +267,12 @@ def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
         api.merge(f"/api/v1/nodes/{node}/status", {"status": {"conditions": conditions}})
 
     def runs_there(pod: Any) -> bool:
-        return bool(pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("phase") == "Running")
+        return bool(
+            pod["spec"].get("nodeName") == node
+            and (pod.get("status") or {}).get("phase") == "Running"
+        )
 
-    why = (
-        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message: cni is not there"
-    )
+    why = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message: cni is not there"
     with once(api, PODS, runs_there, lambda _: say("False", "KubeletNotReady", why)):
         yield
     say("True", "KubeletReady", "kubelet is posting ready status")

@@ -15,13 +15,19 @@ RUN = "calico-demo"
 def _with_rules(spec: Written, made: Callable[[Written], Iterable[Written]]) -> Written:
     return {
         **spec,
-        **{way: [other for rule in spec.get(way) or () for other in made(rule)] for way in ("ingress", "egress")},
+        **{
+            way: [other for rule in spec.get(way) or () for other in made(rule)]
+            for way in ("ingress", "egress")
+        },
     }
 
 
 def _with_peers(spec: Written, changed: Callable[[Written], Written]) -> Written:
     return _with_rules(
-        spec, lambda rule: [{**rule, **{side: changed(rule.get(side) or {}) for side in ("source", "destination")}}]
+        spec,
+        lambda rule: [
+            {**rule, **{side: changed(rule.get(side) or {}) for side in ("source", "destination")}}
+        ],
     )
 
 
@@ -41,7 +47,9 @@ def either_selector(spec: Written, _: str) -> Written:
 
 def accounts_of_everybody(spec: Written, _: str) -> Written:
     """A rule for service accounts is for everybody."""
-    return _with_peers(spec, lambda peer: {key: value for key, value in peer.items() if key != "serviceAccounts"})
+    return _with_peers(
+        spec, lambda peer: {key: value for key, value in peer.items() if key != "serviceAccounts"}
+    )
 
 
 def accounts_of_nobody(spec: Written, _: str) -> Written:
@@ -51,7 +59,10 @@ def accounts_of_nobody(spec: Written, _: str) -> Written:
         if not peer.get("serviceAccounts"):
             return peer
         nobody = " && ".join(filter(None, (peer.get("selector"), "has(account)")))
-        return {**{key: value for key, value in peer.items() if key != "serviceAccounts"}, "selector": nobody}
+        return {
+            **{key: value for key, value in peer.items() if key != "serviceAccounts"},
+            "selector": nobody,
+        }
 
     return _with_peers(spec, changed)
 
@@ -59,7 +70,11 @@ def accounts_of_nobody(spec: Written, _: str) -> Written:
 def all_namespaces_the_own(spec: Written, _: str) -> Written:
     """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
     return _with_peers(
-        spec, lambda peer: {**peer, "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", "")}
+        spec,
+        lambda peer: {
+            **peer,
+            "namespaceSelector": peer.get("namespaceSelector", "").replace("all()", ""),
+        },
     )
 
 
@@ -78,7 +93,9 @@ def untracked_at_pods(spec: Written, _: str) -> Written:
 
 def on_forward_at_no_pods(spec: Written, _: str) -> Written:
     """A policy on forwarded traffic alone is taken for one for hosts: it selects no pod."""
-    on_forward_alone = spec.get("applyOnForward") and not spec.get("doNotTrack") and not spec.get("preDNAT")
+    on_forward_alone = (
+        spec.get("applyOnForward") and not spec.get("doNotTrack") and not spec.get("preDNAT")
+    )
     return {**spec, "selector": "!all()"} if on_forward_alone else spec
 
 
@@ -98,7 +115,10 @@ def _without(given: Written, *keys: str) -> Written:
 
 def listed(made: Callable[[list[Written]], list[Written]]) -> Callable[[Written, str], Written]:
     """The rules of each direction, as a list, are taken for another."""
-    return lambda spec, _: {**spec, **{way: made(list(spec[way])) for way in ("ingress", "egress") if spec.get(way)}}
+    return lambda spec, _: {
+        **spec,
+        **{way: made(list(spec[way])) for way in ("ingress", "egress") if spec.get(way)},
+    }
 
 
 def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
@@ -106,7 +126,8 @@ def selectors(text: Callable[[str], str]) -> Callable[[Written, str], Written]:
 
     def of(given: Written) -> Written:
         return {
-            key: text(value) if key.lower().endswith("selector") and value else value for key, value in given.items()
+            key: text(value) if key.lower().endswith("selector") and value else value
+            for key, value in given.items()
         }
 
     return lambda spec, _: _with_peers(of(spec), of)
@@ -131,7 +152,9 @@ def orders_as_texts(spec: Written, _: str) -> Written:
     """Orders compare as texts do: 1000 is before 30."""
     order = spec.get("order")
     return (
-        spec if order is None else {**spec, "order": float(f"0.{str(int(order)).ljust(9, '0')}") if order >= 0 else -1}
+        spec
+        if order is None
+        else {**spec, "order": float(f"0.{str(int(order)).ljust(9, '0')}") if order >= 0 else -1}
     )
 
 
@@ -142,7 +165,10 @@ def in_default_tier_lost(spec: Written, _: str) -> Written:
 
 def _ranges(changed: Callable[[int, int], str]) -> Callable[[Written], Written]:
     def of(peer: Written) -> Written:
-        ports = [changed(*map(int, one.split(":"))) if ":" in str(one) else one for one in peer.get("ports") or ()]
+        ports = [
+            changed(*map(int, one.split(":"))) if ":" in str(one) else one
+            for one in peer.get("ports") or ()
+        ]
         return {**peer, "ports": ports} if ports else peer
 
     return of

@@ -62,9 +62,15 @@ class NodePair:
         """Deploy, see every path open, close some."""
         names = {"friend": FRIEND_NODE}
         for system in SYSTEMS:
-            names |= {f"{part}-{system}": f"{system}-{self.number}" for part in ("subject", "open", "shut", "late")}
+            names |= {
+                f"{part}-{system}": f"{system}-{self.number}"
+                for part in ("subject", "open", "shut", "late")
+            }
         nodes = {node.name: node for node in facts.nodes}
-        wishes = [Wish(role=f"{nodes[node].os}-client", node=nodes[node], name=name) for name, node in names.items()]
+        wishes = [
+            Wish(role=f"{nodes[node].os}-client", node=nodes[node], name=name)
+            for name, node in names.items()
+        ]
         self.workloads = self.pods.deploy(wishes)
         for name in ("open", "shut"):
             for system in SYSTEMS:
@@ -72,9 +78,15 @@ class NodePair:
         self.prober = Prober(self.kube, self.folder, self.settings, limits=LIMITS)
         self.expect = Expect(self.prober, self.settings.timings, Context(claims=("table",)))
         sources = [self.subject(system) for system in SYSTEMS] + [self.friend]
-        for server in (self.server(f"{path}-{system}") for path in ("open", "shut", "late") for system in SYSTEMS):
+        for server in (
+            self.server(f"{path}-{system}")
+            for path in ("open", "shut", "late")
+            for system in SYSTEMS
+        ):
             self.expect.control(sources, server, because="no policy is in force yet")
-        for server in (self.by_name(f"{path}-{system}") for path in ("open", "shut") for system in SYSTEMS):
+        for server in (
+            self.by_name(f"{path}-{system}") for path in ("open", "shut") for system in SYSTEMS
+        ):
             self.expect.control(sources, server, because="no policy is in force yet")
         for system in SYSTEMS:
             self.close(f"shut-{system}")
@@ -107,7 +119,12 @@ class NodePair:
     def by_name(self, name: str) -> Target:
         host = f"{name}.{self.namespace}.svc.{self.domain}."
         return Target(
-            host=host, port=ECHO_PORT, protocol="tcp", path=Addressing.NAME, backends=(self.workloads[name],), name=name
+            host=host,
+            port=ECHO_PORT,
+            protocol="tcp",
+            path=Addressing.NAME,
+            backends=(self.workloads[name],),
+            name=name,
         )
 
     def read_again(self, name: str) -> None:
@@ -132,12 +149,19 @@ class NodePair:
             "policyTypes": ["Ingress"],
             "ingress": [{"from": [{"podSelector": {"matchLabels": {SEAT: "friend"}}}]}],
         }
-        policy = {"apiVersion": POLICIES, "kind": "NetworkPolicy", "metadata": {"name": name}, "spec": spec}
+        policy = {
+            "apiVersion": POLICIES,
+            "kind": "NetworkPolicy",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
         self.changes.apply(policy, "closes a path", namespace=self.namespace)
 
     def open(self, name: str) -> None:
         """No longer."""
-        target = ObjectRef(api_version=POLICIES, kind="NetworkPolicy", name=name, namespace=self.namespace)
+        target = ObjectRef(
+            api_version=POLICIES, kind="NetworkPolicy", name=name, namespace=self.namespace
+        )
         self.changes.delete(target, "opens a path again")
 
     def _service(self, name: str) -> None:
@@ -151,7 +175,9 @@ class NodePair:
         return control.ask(self.control, request)
 
     @contextlib.contextmanager
-    def fault(self, name: str, parameters: dict[str, str], heal_after: float = 0.0) -> Iterator[None]:
+    def fault(
+        self, name: str, parameters: dict[str, str], heal_after: float = 0.0
+    ) -> Iterator[None]:
         """In place inside the block; ``heal_after`` so many seconds it is taken away before."""
         identity = self.ask(op="inject", fault=name, parameters=parameters)["id"]
         once = threading.Lock()
@@ -175,7 +201,10 @@ class NodePair:
 def patient(timings: Path, folder: Path, **entries: str) -> Path:
     """A copy of a timings file with entries of both operating systems changed."""
     plain = yaml.safe_load(timings.read_text(encoding="utf-8"))
-    changed = {section: {**values, **(entries if section != "run" else {})} for section, values in plain.items()}
+    changed = {
+        section: {**values, **(entries if section != "run" else {})}
+        for section, values in plain.items()
+    }
     path = folder / f"timings-{'-'.join(entries) or 'plain'}.yaml"
     path.write_text(yaml.safe_dump(changed), encoding="utf-8")
     return path
@@ -191,7 +220,9 @@ def node_pairs(where: Path, folder: Path, timings: Path, count: int) -> list[Nod
         raise RuntimeError(f"{where} is no lab's")
     made: list[tuple[NodePair, Facts]] = []
     for number in range(1, count + 1):
-        settings = Settings(timings=load_timings(timings, lab=True), run_id="table", worker=f"pair{number}")
+        settings = Settings(
+            timings=load_timings(timings, lab=True), run_id="table", worker=f"pair{number}"
+        )
         kube = Kube(from_kubeconfig(where), settings.timings.run)
         facts = detect(kube, evidence="lab")
         changes = Changes(kube, Ownership(settings.run_id, settings.worker))

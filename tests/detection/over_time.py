@@ -43,7 +43,11 @@ def taken_labels() -> None:
     def refreshed(self: Any, pod: Any) -> None:
         before = self._endpoints.get(pod.uid)
         refresh(self, pod)
-        if before and before.labels.keys() - self._endpoints[pod.uid].labels.keys() and self.keys_for(pod.uid):
+        if (
+            before
+            and before.labels.keys() - self._endpoints[pod.uid].labels.keys()
+            and self.keys_for(pod.uid)
+        ):
             lost[pod.uid] = self.keys_for(pod.uid)
             self._endpoint_due(pod.node, pod.uid)
 
@@ -54,13 +58,21 @@ def returned_members() -> None:
     """Who was a member of a set, and was none, is not one again."""
     from hybridlab.calico.felix_faults import FelixFaults
 
-    true, were, gone = FelixFaults.members, dict[tuple[str, str], set[str]](), dict[tuple[str, str], set[str]]()
+    true, were, gone = (
+        FelixFaults.members,
+        dict[tuple[str, str], set[str]](),
+        dict[tuple[str, str], set[str]](),
+    )
 
     def patched(self: Any, sets: Any, name: str) -> Any:
         members, here = true(self, sets, name), (self.node, name)
         gone.setdefault(here, set()).update(were.get(here, set()) - set(members))
         were[here] = set(members)
-        return tuple(one for one in members if one not in gone[here]) if self.node in NODES else members
+        return (
+            tuple(one for one in members if one not in gone[here])
+            if self.node in NODES
+            else members
+        )
 
     FelixFaults.members = patched  # type: ignore[method-assign]
 
@@ -117,10 +129,16 @@ def other_apis_go_too() -> None:
         at, kind = lost.get(uid, (None, ""))
         if self.node not in NODES or at != keys:
             return keys
-        return frozenset(key for key in keys if key.kind.startswith("Kubernetes") == kind.startswith("Kubernetes"))
+        return frozenset(
+            key
+            for key in keys
+            if key.kind.startswith("Kubernetes") == kind.startswith("Kubernetes")
+        )
 
     def removed(self: Any, key: Any) -> None:
-        told = [uid for node in NODES for uid in self.endpoints_on(node) if key in self.keys_for(uid)]
+        told = [
+            uid for node in NODES for uid in self.endpoints_on(node) if key in self.keys_for(uid)
+        ]
         remove(self, key)
         lost.update((uid, (self.keys_for(uid), key.kind)) for uid in told)
 
@@ -134,7 +152,9 @@ def last_of_several() -> None:
     users = WindowsNodePolicy._users_of
 
     def due(self: Any, uid: str, key: Any) -> bool:
-        selected = [one for one in self._graph.endpoints_on(self._node) if key in self._graph.keys_for(one)]
+        selected = [
+            one for one in self._graph.endpoints_on(self._node) if key in self._graph.keys_for(one)
+        ]
         return self._node not in NODES or len(selected) < 2 or uid != selected[-1]
 
     def but_the_last(self: Any, policies: Any) -> set[str]:
@@ -152,7 +172,9 @@ def _told_of_rules(due: Callable[[Any, str, Any], bool]) -> None:
 
     def told(kind: Any) -> None:
         heard = kind.rules_due
-        kind.rules_due = lambda self, uid, key: heard(self, uid, key) if due(self, uid, key) else None
+        kind.rules_due = lambda self, uid, key: (
+            heard(self, uid, key) if due(self, uid, key) else None
+        )
 
     told(NodePolicy)
     told(WindowsNodePolicy)
@@ -167,7 +189,9 @@ def edited(change: Callable[[Any, Any], Any]) -> None:
     def policy(now: Any) -> Any:
         was = first.setdefault(now.key, now)
         both = {way: change(now.rules(way), was.rules(way)) for way in ("ingress", "egress")}
-        return replace(now, **both) if (now.ingress, now.egress) != (was.ingress, was.egress) else now
+        return (
+            replace(now, **both) if (now.ingress, now.egress) != (was.ingress, was.egress) else now
+        )
 
     def patched(self: Any, tiers: Any) -> Any:
         read = true(self, tiers)

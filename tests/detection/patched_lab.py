@@ -33,7 +33,8 @@ from tests.detection.misread_words import (  # noqa: E402  # found by that path 
 
 
 def written(
-    way: Callable[[Written, str], Written], also: Callable[[Any, Written], Any] = lambda policy, _: policy
+    way: Callable[[Written, str], Written],
+    also: Callable[[Any, Written], Any] = lambda policy, _: policy,
 ) -> None:
     """Felix takes a policy for one that is written otherwise: ``way`` of its spec, ``also`` of what becomes of it."""
     from hybridlab.policy import admin_policy, kubernetes_policy, policy
@@ -72,7 +73,10 @@ def namespace_labels_stay(true: Any, graph: Any, name: str, labels: Any) -> None
 def namesakes_collide(true: Any, graph: Any, policy: Any) -> None:
     """A policy takes the place of one of its name in another namespace."""
     for key in list(graph._policies):
-        if (key.name, key.kind) == (policy.key.name, policy.key.kind) and key.namespace != policy.key.namespace:
+        if (key.name, key.kind) == (
+            policy.key.name,
+            policy.key.kind,
+        ) and key.namespace != policy.key.namespace:
             graph.remove_policy(key)
     true(policy)
 
@@ -85,7 +89,11 @@ def long_names_lost(true: Any, graph: Any, policy: Any) -> None:
 
 def kinds_collide(true: Any, graph: Any, policy: Any) -> None:
     """A policy takes the place of one of its name and namespace that is of another kind, whichever comes first."""
-    rivals = [key for key in graph._policies if (key.name, key.namespace) == (policy.key.name, policy.key.namespace)]
+    rivals = [
+        key
+        for key in graph._policies
+        if (key.name, key.namespace) == (policy.key.name, policy.key.namespace)
+    ]
     if all(key.kind <= policy.key.kind for key in rivals):
         for key in rivals:
             graph.remove_policy(key)
@@ -94,7 +102,12 @@ def kinds_collide(true: Any, graph: Any, policy: Any) -> None:
 
 def tiers_by_name(true: Any, graph: Any, name: str, tier: Any) -> None:
     """A run's tiers go by their names, whatever their orders."""
-    true(name, replace(tier, order=float(sum(map(ord, name[-3:])))) if tier and name.startswith(RUN) else tier)
+    true(
+        name,
+        replace(tier, order=float(sum(map(ord, name[-3:]))))
+        if tier and name.startswith(RUN)
+        else tier,
+    )
 
 
 def edits_of_tiers_ignored(true: Any, graph: Any, name: str, tier: Any) -> None:
@@ -158,7 +171,9 @@ def rules_once_on_a_node() -> None:
             for entry in shown(acls):
                 of_a_policy = str(entry.get("Id", "")).startswith("policy-")
                 if not of_a_policy or entry["Id"] not in seen:
-                    found.setdefault(endpoint, []).append({**entry, "LocalAddresses": ""} if of_a_policy else entry)
+                    found.setdefault(endpoint, []).append(
+                        {**entry, "LocalAddresses": ""} if of_a_policy else entry
+                    )
                 seen.add(entry.get("Id"))
         return {endpoint: tuple(entries) for endpoint, entries in found.items()}
 
@@ -237,7 +252,9 @@ def next_hop(node: str, owner: str, third: str) -> None:
         if name != node:
             return made
         wrong = dict.fromkeys(facts.own_blocks(owner), facts.ends[third].address)
-        direct = tuple(replace(route, via=wrong.get(route.cidr, route.via)) for route in made.routes.direct)
+        direct = tuple(
+            replace(route, via=wrong.get(route.cidr, route.via)) for route in made.routes.direct
+        )
         return replace(made, routes=replace(made.routes, direct=direct))
 
     def routes(self: Any) -> Any:
@@ -245,7 +262,10 @@ def next_hop(node: str, owner: str, third: str) -> None:
         rows = shown(self)
         if self.machine.name != node:
             return rows
-        return [{**row, "NextHop": wrong.get(str(row["DestinationNetwork"]), row["NextHop"])} for row in rows]
+        return [
+            {**row, "NextHop": wrong.get(str(row["DestinationNetwork"]), row["NextHop"])}
+            for row in rows
+        ]
 
     L2Bridge.program = program  # type: ignore[method-assign,assignment]
     RemoteAccess._routes = routes  # type: ignore[method-assign]
@@ -305,7 +325,9 @@ def new_pods_are_no_members() -> None:
         members = true(self, sets, name)
         if self.node not in {"linux-3", "windows-2022"}:
             return members
-        _, old = there.setdefault(id(sets._sets[name]), (sets._sets[name], frozenset(sets._endpoints)))
+        _, old = there.setdefault(
+            id(sets._sets[name]), (sets._sets[name], frozenset(sets._endpoints))
+        )
         addresses = {sets._endpoints[uid].address for uid in old & sets._endpoints.keys()}
         return tuple(member for member in members if member in addresses)
 
@@ -323,7 +345,11 @@ def new_pods_are_members_whatever_their_labels() -> None:
             later[pod.uid] = list(self._sets_in.get(pod.namespace, ()))
         true(self, pod)
         for name in later.get(pod.uid, ()):
-            if pod.address and name in self._sets and self._sets[name].contribute(pod.uid, (pod.address,)):
+            if (
+                pod.address
+                and name in self._sets
+                and self._sets[name].contribute(pod.uid, (pod.address,))
+            ):
                 self._set_due(name)
 
     Graph._refresh = patched  # type: ignore[method-assign]
@@ -335,7 +361,11 @@ def ready_backends_alone() -> None:
     from hybridlab.policy.objects import slice_members as true
 
     def patched(obj: Any) -> Any:
-        ready = [one for one in obj.get("endpoints") or () if (one.get("conditions") or {}).get("ready") is not False]
+        ready = [
+            one
+            for one in obj.get("endpoints") or ()
+            if (one.get("conditions") or {}).get("ready") is not False
+        ]
         return true({**obj, "endpoints": ready})
 
     typha.slice_members = patched  # type: ignore[attr-defined]
@@ -350,7 +380,12 @@ def unready_pods_named() -> None:
     def patched(slices: Any) -> Any:
         return true(
             [
-                {**one, "endpoints": [{**endpoint, "conditions": {}} for endpoint in one.get("endpoints") or ()]}
+                {
+                    **one,
+                    "endpoints": [
+                        {**endpoint, "conditions": {}} for endpoint in one.get("endpoints") or ()
+                    ],
+                }
                 for one in slices
             ]
         )
@@ -373,7 +408,13 @@ def clocks_behind() -> None:
 
     time.time = lambda: real() - 120
     time.gmtime = lambda seconds=None: broken_down(time.time() if seconds is None else seconds)
-    for name in ("controllers.times", "api.lifecycle", "api.http.ages", "api.http.logs", "cluster.installs.operator"):
+    for name in (
+        "controllers.times",
+        "api.lifecycle",
+        "api.http.ages",
+        "api.http.logs",
+        "cluster.installs.operator",
+    ):
         import_module(f"hybridlab.{name}").datetime = Behind  # type: ignore[attr-defined]
 
 
@@ -401,8 +442,13 @@ def one_clock_differs(node: str, seconds: float) -> None:
         def _told(self, obj: Any, name: str) -> Any:
             if name != node or "renewTime" not in (obj.get("spec") or {}):
                 return obj
-            there = datetime.datetime.fromisoformat(obj["spec"]["renewTime"]) + datetime.timedelta(seconds=seconds)
-            return {**obj, "spec": {**obj["spec"], "renewTime": there.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}}
+            there = datetime.datetime.fromisoformat(obj["spec"]["renewTime"]) + datetime.timedelta(
+                seconds=seconds
+            )
+            return {
+                **obj,
+                "spec": {**obj["spec"], "renewTime": there.strftime("%Y-%m-%dT%H:%M:%S.%fZ")},
+            }
 
     def patched(self: Any, client: Any, *what: Any, **how: Any) -> None:
         true(self, Client(client), *what, **how)  # type: ignore[arg-type]
@@ -417,7 +463,11 @@ def block_sizes_can_be_changed() -> None:
     true = PoolStrategy.validate
 
     def patched(self: Any, obj: Any, old: Any) -> Any:
-        return [cause for cause in true(self, obj, old) if "BlockSize cannot be modified" not in str(cause)]
+        return [
+            cause
+            for cause in true(self, obj, old)
+            if "BlockSize cannot be modified" not in str(cause)
+        ]
 
     PoolStrategy.validate = patched  # type: ignore[method-assign]
 

@@ -23,11 +23,20 @@ def policies_of_others(api: Api, tier: str, **specs: dict[str, Any]) -> Iterator
         api(
             "POST",
             tiers,
-            {"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": tier}, "spec": spec},
+            {
+                "apiVersion": "projectcalico.org/v3",
+                "kind": "Tier",
+                "metadata": {"name": tier},
+                "spec": spec,
+            },
         )
     names = [f"{tier}.{name}" if tier else name for name in specs]
     for name, spec in zip(names, specs.values(), strict=True):
-        body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkPolicy", "metadata": {"name": name}}
+        body = {
+            "apiVersion": "projectcalico.org/v3",
+            "kind": "GlobalNetworkPolicy",
+            "metadata": {"name": name},
+        }
         api("POST", policies, body | {"spec": spec | ({"tier": tier} if tier else {})})
     yield
     for name in names:
@@ -38,14 +47,26 @@ def policies_of_others(api: Api, tier: str, **specs: dict[str, Any]) -> Iterator
 
 def foreign_policy_denies_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
     """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
-    deny = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Deny"}]}
+    deny = {
+        "namespaceSelector": OF_RUNS,
+        "types": ["Ingress"],
+        "order": 1,
+        "ingress": [{"action": "Deny"}],
+    }
     return policies_of_others(api, "", **{"company-wide": deny})
 
 
 def foreign_policy_may_deny_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
     """The same, of one whose selector is of no language that anybody but its Calico reads: of service accounts."""
-    deny = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Deny"}]}
-    return policies_of_others(api, "", **{"company-wide": deny | {"serviceAccountSelector": "!has(exempt)"}})
+    deny = {
+        "namespaceSelector": OF_RUNS,
+        "types": ["Ingress"],
+        "order": 1,
+        "ingress": [{"action": "Deny"}],
+    }
+    return policies_of_others(
+        api, "", **{"company-wide": deny | {"serviceAccountSelector": "!has(exempt)"}}
+    )
 
 
 @contextmanager
@@ -53,10 +74,18 @@ def foreign_policy_denies_private_networks(api: Api) -> Iterator[None]:
     """A GlobalNetworkPolicy of somebody else lets out nothing to what a set of networks has, pods' among them."""
     sets, name = f"{V3}/globalnetworksets", "private"
     body = {"apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkSet"}
-    meta, nets = {"name": name, "labels": {"networks": name}}, ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
+    meta, nets = (
+        {"name": name, "labels": {"networks": name}},
+        ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
+    )
     api("POST", sets, {**body, "metadata": meta, "spec": {"nets": nets}})
     deny = {"action": "Deny", "destination": {"selector": f"networks == '{name}'"}}
-    spec = {"namespaceSelector": OF_RUNS, "types": ["Egress"], "order": 1, "egress": [deny, {"action": "Allow"}]}
+    spec = {
+        "namespaceSelector": OF_RUNS,
+        "types": ["Egress"],
+        "order": 1,
+        "egress": [deny, {"action": "Allow"}],
+    }
     with policies_of_others(api, "", **{"not-to-private-networks": spec}):
         yield
     api("DELETE", f"{sets}/{name}")
@@ -65,10 +94,21 @@ def foreign_policy_denies_private_networks(api: Api) -> Iterator[None]:
 @contextmanager
 def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
     """A NetworkPolicy of the cluster's owner lets only namespaces with a label of its own ask the cluster's DNS."""
-    path, name = "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies", "dns-for-friends"
+    path, name = (
+        "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies",
+        "dns-for-friends",
+    )
     friends = {"namespaceSelector": {"matchLabels": {"dns.example/allowed": "yes"}}}
-    spec = {"podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}, "ingress": [{"from": [friends]}]}
-    body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name}, "spec": spec}
+    spec = {
+        "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+        "ingress": [{"from": [friends]}],
+    }
+    body = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
     api("POST", path, body)
     yield
     api("DELETE", f"{path}/{name}")
@@ -76,15 +116,24 @@ def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
 
 def foreign_policy_may_allow_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
     """A GlobalNetworkPolicy of an earlier tier lets in everything to pods of accounts that nobody has."""
-    allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [{"action": "Allow"}]}
-    return policies_of_others(api, "platform", friendly=allow | {"serviceAccountSelector": "has(friendly)"})
+    allow = {
+        "namespaceSelector": OF_RUNS,
+        "types": ["Ingress"],
+        "order": 1,
+        "ingress": [{"action": "Allow"}],
+    }
+    return policies_of_others(
+        api, "platform", friendly=allow | {"serviceAccountSelector": "has(friendly)"}
+    )
 
 
 def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
     """A GlobalNetworkPolicy of an earlier tier, which is not the suite's, lets in everything."""
     allow = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 1}
     return policies_of_others(
-        api, "platform", friendly=allow | {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]}
+        api,
+        "platform",
+        friendly=allow | {"ingress": [{"action": "Allow"}], "egress": [{"action": "Allow"}]},
     )
 
 
@@ -97,7 +146,12 @@ def default_deny_in_new_namespaces(api: Api) -> Iterator[None]:
         name = namespace["metadata"]["name"]
         if name.startswith("calico-demo"):
             meta = {"name": "generated-default-deny"}
-            body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+            body = {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": meta,
+                "spec": spec,
+            }
             api("POST", f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies", body)
 
     with on_each(api, "/api/v1/namespaces", deny):
@@ -110,8 +164,14 @@ def harmless_policies_of_others(api: Api) -> Iterator[None]:
     dns = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
     log = {"selector": "all()", "types": ["Ingress"], "order": 2, "ingress": [{"action": "Log"}]}
     out = {"selector": "all()", "types": ["Egress"], "order": 9000, "egress": [{"action": "Allow"}]}
-    early = {"dns": {"selector": "all()", "types": ["Egress"], "order": 1, "egress": [dns]}, "log": log}
-    with policies_of_others(api, "platform", **early), policies_of_others(api, "", **{"go-anywhere": out}):
+    early = {
+        "dns": {"selector": "all()", "types": ["Egress"], "order": 1, "egress": [dns]},
+        "log": log,
+    }
+    with (
+        policies_of_others(api, "platform", **early),
+        policies_of_others(api, "", **{"go-anywhere": out}),
+    ):
         yield
 
 

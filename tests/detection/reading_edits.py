@@ -30,7 +30,9 @@ def _until(what: str, holds: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def _windows_pod(api: Api, node: str, name: str, namespace: str, labels: dict[str, str]) -> Iterator[None]:
+def _windows_pod(
+    api: Api, node: str, name: str, namespace: str, labels: dict[str, str]
+) -> Iterator[None]:
     """A pod that runs on a Windows node, under a name and labels of others."""
     container = {
         "name": "main",
@@ -57,7 +59,9 @@ def cluster_dns_on(api: Api, node: str) -> Iterator[None]:
 @contextmanager
 def typha_on(api: Api, node: str) -> Iterator[None]:
     """A pod of Typha runs on a Windows node."""
-    with _windows_pod(api, node, "calico-typha-windows", "calico-system", {"k8s-app": "calico-typha"}):
+    with _windows_pod(
+        api, node, "calico-typha-windows", "calico-system", {"k8s-app": "calico-typha"}
+    ):
         yield
 
 
@@ -68,7 +72,10 @@ def _replicas(api: Api, name: str, count: int, ready: int) -> Iterator[None]:
     before = api("GET", path)["spec"]["replicas"]
 
     def settle(ready: int) -> None:
-        _until(f"{name} is ready {ready} times", lambda: api("GET", path)["status"].get("readyReplicas", 0) == ready)
+        _until(
+            f"{name} is ready {ready} times",
+            lambda: api("GET", path)["status"].get("readyReplicas", 0) == ready,
+        )
 
     with no_operator(api):
         api.merge(path, {"spec": {"replicas": count}})
@@ -95,14 +102,28 @@ def endpoint_config_map_gone(api: Api) -> Iterator[None]:
     api("DELETE", f"{ENDPOINT}/kubernetes-services-endpoint")
     yield
     meta = {"name": before["metadata"]["name"]}
-    api("POST", ENDPOINT, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": before["data"]})
+    api(
+        "POST",
+        ENDPOINT,
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": before["data"]},
+    )
 
 
 @contextmanager
 def pool_without_encapsulation(api: Api) -> Iterator[None]:
     """A second pool, without encapsulation beside the overlay's; no node may use it."""
-    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Never", "ipipMode": "Never", "nodeSelector": "!all()"}
-    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "plain"}, "spec": spec}
+    spec = {
+        "cidr": "172.30.0.0/16",
+        "vxlanMode": "Never",
+        "ipipMode": "Never",
+        "nodeSelector": "!all()",
+    }
+    body = {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "IPPool",
+        "metadata": {"name": "plain"},
+        "spec": spec,
+    }
     api("POST", POOLS, body)
     yield
     api("DELETE", f"{POOLS}/plain")
@@ -123,7 +144,9 @@ def _on_windows(api: Api, change: dict[str, Any], back: dict[str, Any]) -> Itera
     """The DaemonSet on Windows is changed, and no pod of it is replaced, while the operator looks away."""
     strategy = api("GET", ON_WINDOWS)["spec"]["updateStrategy"]
     with no_operator(api):
-        api.merge(ON_WINDOWS, {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}})
+        api.merge(
+            ON_WINDOWS, {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
+        )
         api.merge(ON_WINDOWS, change)
         yield
         api.merge(ON_WINDOWS, back)
@@ -147,8 +170,15 @@ def plugin_not_installed(api: Api) -> Iterator[None]:
 def windows_laid_by_the_operator(api: Api) -> Iterator[None]:
     """The DaemonSet on Windows is the Installation's."""
     uid = api("GET", "/apis/operator.tigera.io/v1/installations/default")["metadata"]["uid"]
-    owner = {"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": "default", "uid": uid}
-    with _on_windows(api, {"metadata": {"ownerReferences": [owner]}}, {"metadata": {"ownerReferences": None}}):
+    owner = {
+        "apiVersion": "operator.tigera.io/v1",
+        "kind": "Installation",
+        "name": "default",
+        "uid": uid,
+    }
+    with _on_windows(
+        api, {"metadata": {"ownerReferences": [owner]}}, {"metadata": {"ownerReferences": None}}
+    ):
         yield
 
 
@@ -186,11 +216,21 @@ def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
 
     def both(name: str) -> None:
         told = api("GET", f"{pods}/{name}")["status"]["podIP"]
-        api.merge(f"{pods}/{name}/status", {"status": {"podIPs": [{"ip": told}, {"ip": "fd00::1"}]}})
+        api.merge(
+            f"{pods}/{name}/status", {"status": {"podIPs": [{"ip": told}, {"ip": "fd00::1"}]}}
+        )
 
-    container = {"name": "main", "image": "docker.io/library/busybox:1.37.0", "command": ["sleep", "360000"]}
+    container = {
+        "name": "main",
+        "image": "docker.io/library/busybox:1.37.0",
+        "command": ["sleep", "360000"],
+    }
     spec = {"nodeName": "linux-1", "containers": [container]}
-    api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "both"}, "spec": spec})
+    api(
+        "POST",
+        pods,
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "both"}, "spec": spec},
+    )
     _until("both runs", lambda: api("GET", f"{pods}/both")["status"].get("phase") == "Running")
     both("both")
     with contextlib.ExitStack() as stack:
@@ -210,7 +250,9 @@ def calico_runs_for_days(api: Api) -> Iterator[None]:
         statuses = pod["status"]["containerStatuses"]
         for status in statuses:
             status["state"]["running"]["startedAt"] = "2026-01-01T00:00:00Z"
-        api.merge(f"{pods}/{pod['metadata']['name']}/status", {"status": {"containerStatuses": statuses}})
+        api.merge(
+            f"{pods}/{pod['metadata']['name']}/status", {"status": {"containerStatuses": statuses}}
+        )
     yield
     for pod in there:
         told = {"status": {"containerStatuses": pod["status"]["containerStatuses"]}}
@@ -221,10 +263,16 @@ def calico_runs_for_days(api: Api) -> Iterator[None]:
 def labels_of_aks(api: Api) -> Iterator[None]:
     """Nodes have the label by which AKS' are known."""
     for name in LINUX_NODES:
-        api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubernetes.azure.com/cluster": "lab"}}})
+        api.merge(
+            f"/api/v1/nodes/{name}",
+            {"metadata": {"labels": {"kubernetes.azure.com/cluster": "lab"}}},
+        )
     yield
     for name in LINUX_NODES:
-        api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubernetes.azure.com/cluster": None}}})
+        api.merge(
+            f"/api/v1/nodes/{name}",
+            {"metadata": {"labels": {"kubernetes.azure.com/cluster": None}}},
+        )
 
 
 @contextmanager

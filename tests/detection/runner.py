@@ -36,7 +36,11 @@ ASK_WITHIN = 60.0
 
 def _environment() -> dict[str, str]:
     """Ours, without what belongs to the pytest that runs this."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
     return {**kept, "PYTHONPATH": str(ROOT / "lib")}
 
 
@@ -48,12 +52,27 @@ class Lab:
 
     def hybridlab(self, *arguments: str) -> str:
         """``hybridlab faults ...`` on it; its output.  Raises RuntimeError."""
-        command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(self.kubeconfig), *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "hybridlab",
+            "faults",
+            "--kubeconfig",
+            str(self.kubeconfig),
+            *arguments,
+        ]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=ASK_WITHIN, check=False, env=_environment()
+            command,
+            capture_output=True,
+            text=True,
+            timeout=ASK_WITHIN,
+            check=False,
+            env=_environment(),
         )
         if done.returncode:
-            raise RuntimeError(f"hybridlab faults {' '.join(arguments)}: {done.stdout}{done.stderr}")
+            raise RuntimeError(
+                f"hybridlab faults {' '.join(arguments)}: {done.stdout}{done.stderr}"
+            )
         return done.stdout.strip()
 
     @contextmanager
@@ -73,7 +92,9 @@ def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -
     """Start one, as it is or patched, and end it."""
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
-    start = [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
+    start = (
+        [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
+    )
     sets = [word for override in overrides for word in ("--set", override)]
     log = folder / "lab.log"
     with log.open("wb") as out:
@@ -113,14 +134,18 @@ class Outcome:
     def verdicts(self) -> dict[str, str]:
         """Verdicts of the claims that were selected and have a test."""
         return {
-            claim["id"]: claim["verdict"] for claim in self.report["claims"] if claim["verdict"] and claim["results"]
+            claim["id"]: claim["verdict"]
+            for claim in self.report["claims"]
+            if claim["verdict"] and claim["results"]
         }
 
     @property
     def builds(self) -> dict[str, str]:
         """Windows node to its build, as decisions name it: ``20348``."""
         nodes = self.report["facts"]["nodes"]
-        return {node["name"]: str(node["windows_build"][0]) for node in nodes if node["windows_build"]}
+        return {
+            node["name"]: str(node["windows_build"][0]) for node in nodes if node["windows_build"]
+        }
 
     def claim(self, claim: str) -> dict[str, Any]:
         """What the report has of a claim."""
@@ -136,7 +161,11 @@ class Outcome:
         results = [result for result in found["results"] if result["verdict"] != "CONFIRMED"]
         reasons = [found["reason"], *(result["reason"] for result in results)]
         tests = {result["test"] for result in results}
-        told = [test["explanation"] for test in self.report["tests"] if test["test"] in tests and test["explanation"]]
+        told = [
+            test["explanation"]
+            for test in self.report["tests"]
+            if test["test"] in tests and test["explanation"]
+        ]
         paths = [
             f"{', '.join(one['claims'])}  {one['prefix']}{one['path']}  expected {one['expected']}, observed "
             f"{one['observed']} ({one['tries']} tries, {one['seconds']} s): {one['so']}"
@@ -148,13 +177,19 @@ class Outcome:
         """The pairs of nodes between which a claim was violated; empty names where there is no pod."""
         found = next(item for item in self.report["claims"] if item["id"] == claim)
         decisions = [each for result in found["results"] for each in result["decisions"]]
-        return {(decision["source"], decision["target"]) for decision in decisions if decision["verdict"] in RED}
+        return {
+            (decision["source"], decision["target"])
+            for decision in decisions
+            if decision["verdict"] in RED
+        }
 
     def measured(self, claim: str, name: str) -> list[float]:
         """Figures that a claim's results kept under a name."""
         found = self.claim(claim)
         return [
-            float(result["measured"][name]) for result in found["results"] if name in (result.get("measured") or {})
+            float(result["measured"][name])
+            for result in found["results"]
+            if name in (result.get("measured") or {})
         ]
 
 
@@ -192,8 +227,15 @@ def run(  # noqa: PLR0917
     seconds = time.monotonic() - begun
     found = reports / "latest" / "conformance.json"
     if not found.exists():
-        raise RuntimeError(f"the run ended with {done.returncode} and left no report:\n{done.stdout}{done.stderr}")
-    return Outcome(json.loads(found.read_text(encoding="utf-8")), done.returncode, done.stdout + done.stderr, seconds)
+        raise RuntimeError(
+            f"the run ended with {done.returncode} and left no report:\n{done.stdout}{done.stderr}"
+        )
+    return Outcome(
+        json.loads(found.read_text(encoding="utf-8")),
+        done.returncode,
+        done.stdout + done.stderr,
+        seconds,
+    )
 
 
 def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = True) -> list[str]:
@@ -206,20 +248,36 @@ def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = 
     seen = outcome.verdicts
     lines = []
     for claim in sorted(wanted | set(seen if as_written else ())):
-        allowed = row.allowed(claim, table.healthy(claim, row.profile)) if claim in wanted else ("not run",)
+        allowed = (
+            row.allowed(claim, table.healthy(claim, row.profile))
+            if claim in wanted
+            else ("not run",)
+        )
         got = seen.get(claim, "not run")
         if got not in allowed:
             lines.append(f"{claim:8} expected {' or '.join(allowed):24} | observed {got}")
-            lines += [f"           {line}" for line in outcome.first_lines(claim)[:4]] if claim in seen else []
+            lines += (
+                [f"           {line}" for line in outcome.first_lines(claim)[:4]]
+                if claim in seen
+                else []
+            )
     for claim, pattern in row.says.items():
         said = outcome.first_lines(claim)
         if not any(re.search(pattern, line) for line in said):
-            lines += [f"{claim:8} expected to say {pattern!r} | observed"] + [f"           {line}" for line in said[:4]]
+            lines += [f"{claim:8} expected to say {pattern!r} | observed"] + [
+                f"           {line}" for line in said[:4]
+            ]
     for claim, nodes in row.red_on.items():
         pairs = outcome.red_pairs(claim)
         silent = [node for node in nodes if not any(node in pair for pair in pairs)]
-        lines += [f"{claim:8} expected to be red on {node} | observed {sorted(pairs)}" for node in silent]
-        lines += [f"{claim:8} is red on {pair}, which is sound" for pair in sorted(pairs) if not set(nodes) & set(pair)]
+        lines += [
+            f"{claim:8} expected to be red on {node} | observed {sorted(pairs)}" for node in silent
+        ]
+        lines += [
+            f"{claim:8} is red on {pair}, which is sound"
+            for pair in sorted(pairs)
+            if not set(nodes) & set(pair)
+        ]
     for claim, rule in row.records.items():
         name, _, least = rule.partition(" >= ")
         figures = outcome.measured(claim, name)
@@ -242,16 +300,24 @@ def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
     lines = []
     for claim, verdict in (row.expect | row.on_node).items():
         found = outcome.claim(claim)
-        reasons = {result["reason"].partition("\n")[0] for result in found["results"] if result["verdict"] in RED}
+        reasons = {
+            result["reason"].partition("\n")[0]
+            for result in found["results"]
+            if result["verdict"] in RED
+        }
         lines += [
-            f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line
+            f"{claim:8} expected to name {row.node} | observed {line}"
+            for line in reasons
+            if row.node not in line
         ]
         can_happen = catalog()[claim].modality is Modality.CAN_HAPPEN
         sound = ("CONFIRMED", "NOT_OBSERVED") if can_happen else ("CONFIRMED",)
         for build, got in found["builds"].items() if own else ():
             wanted = (verdict,) if build == own else sound
             if got not in wanted:
-                lines.append(f"{claim:8} expected {' or '.join(wanted)} on build {build} | observed {got}")
+                lines.append(
+                    f"{claim:8} expected {' or '.join(wanted)} on build {build} | observed {got}"
+                )
     return lines
 
 
@@ -267,7 +333,10 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: lab_api.Api) -> It
 
     def inject(service: Any) -> None:
         meta = service["metadata"]
-        if not meta["namespace"].startswith("calico-demo") or service["spec"].get("clusterIP") == "None":
+        if (
+            not meta["namespace"].startswith("calico-demo")
+            or service["spec"].get("clusterIP") == "None"
+        ):
             return  # not the run's, or headless: no node sends it anywhere
         for entry in nodes:
             node, _, ending = entry.partition(" for ")
@@ -279,7 +348,9 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: lab_api.Api) -> It
                 control.ask(directory / "control.sock", request)
             except Stop:
                 if lab_api.is_there(
-                    api, f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}", meta["uid"]
+                    api,
+                    f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}",
+                    meta["uid"],
                 ):
                     raise
                 return  # its test was over sooner

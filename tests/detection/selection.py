@@ -40,10 +40,18 @@ def row_tests(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[str]]]:
     rows = tuple(rows)
     words = json.dumps(sorted({row.only for row in rows}))
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT, words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", COLLECT, words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     line = next(line for line in done.stdout.splitlines() if line.startswith("tests "))
-    tests = [(name, frozenset(claims), words) for name, claims, words in json.loads(line.removeprefix("tests "))]
+    tests = [
+        (name, frozenset(claims), words)
+        for name, claims, words in json.loads(line.removeprefix("tests "))
+    ]
     return {
         row.name: {
             name: claims

@@ -106,7 +106,17 @@ class Row:
     @property
     def named(self) -> frozenset[str]:
         """Claims about which it says something."""
-        return frozenset((*self.expect, *self.may, *self.on_node, *self.says, *self.red_on, *self.records, *self.known))
+        return frozenset(
+            (
+                *self.expect,
+                *self.may,
+                *self.on_node,
+                *self.says,
+                *self.red_on,
+                *self.records,
+                *self.known,
+            )
+        )
 
     def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
         """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""
@@ -125,7 +135,9 @@ class Row:
             name: {one: value for one, value in getattr(self, name).items() if one == claim}
             for name in ("expect", "may", "on_node", "says", "red_on", "records", "known")
         }
-        return replace(self, claims=(claim,), only=self.only if claim in self.claims else "", **kept)
+        return replace(
+            self, claims=(claim,), only=self.only if claim in self.claims else "", **kept
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,17 +180,26 @@ class Table:
 
     def concerning(self, claim: str) -> list[Row]:
         """Rows that run a claim, each with this claim alone."""
-        return [row.of_one_claim(claim) for row in self.rows if not row.claims or claim in row.claims]
+        return [
+            row.of_one_claim(claim) for row in self.rows if not row.claims or claim in row.claims
+        ]
 
 
 def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
     """The table, from the files of a folder.  Raises ValueError for what contradicts itself, naming file and row."""
-    files = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yaml"))}
+    files = {
+        path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.yaml"))
+    }
     table = Table(
         clean=_joined(files, "clean"),
         profiles=_profiles(files),
         by_chance=_joined(files, "by_chance"),
-        areas={claim: file.partition(".")[0] for file, plain in files.items() for claim in plain.get("clean", ())},
+        areas={
+            claim: file.partition(".")[0]
+            for file, plain in files.items()
+            for claim in plain.get("clean", ())
+        },
         layers={
             name: Layer(areas=tuple(given["areas"]), files=tuple(given["files"]))
             for name, given in yaml.safe_load(layers.read_text(encoding="utf-8")).items()
@@ -186,16 +207,26 @@ def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
         rows=(),
     )
     for name, given in table.profiles.items():
-        idle = [claim for claim, verdict in given.items() if table.clean.get(claim) in (None, verdict)]
+        idle = [
+            claim for claim, verdict in given.items() if table.clean.get(claim) in (None, verdict)
+        ]
         if idle:
             raise ValueError(
                 f"profile {name}: {', '.join(idle)}: not in the clean row, or the same there; leave it out"
             )
     by_chance = table.by_chance.items()
-    idle = [claim for claim, verdict in by_chance if table.clean.get(claim) in (None, verdict) or verdict in RED]
+    idle = [
+        claim
+        for claim, verdict in by_chance
+        if table.clean.get(claim) in (None, verdict) or verdict in RED
+    ]
     if idle:
-        raise ValueError(f"by_chance: {', '.join(idle)}: not in the clean row, or the same there, or red")
-    rows = (row for name, given in _joined(files, "rows").items() for row in _rows(name, given, table))
+        raise ValueError(
+            f"by_chance: {', '.join(idle)}: not in the clean row, or the same there, or red"
+        )
+    rows = (
+        row for name, given in _joined(files, "rows").items() for row in _rows(name, given, table)
+    )
     return replace(table, rows=tuple(rows))
 
 
@@ -250,7 +281,9 @@ def _on(row: Row, node: str) -> Row:
 def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     unknown = set(given) - FIELDS
     if unknown or not given.get("what"):
-        raise ValueError(f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing")
+        raise ValueError(
+            f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing"
+        )
     plain: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in given.items()
@@ -277,16 +310,28 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     ]
     for claim, verdict in changes:
         if claim not in clean or verdict not in CHANGES:
-            raise ValueError(f"row {name}: {claim}: {verdict}: no such claim in the clean row, or no such verdict")
+            raise ValueError(
+                f"row {name}: {claim}: {verdict}: no such claim in the clean row, or no such verdict"
+            )
         if bool(row.claims and claim not in row.claims) != (claim in row.whole):
-            raise ValueError(f"row {name}: {claim} is expected and not among its claims, or whole and among them")
+            raise ValueError(
+                f"row {name}: {claim} is expected and not among its claims, or whole and among them"
+            )
     for verdict in REASONED:
-        claims = {claim for claim, wanted in row.expect.items() if wanted == verdict and claim not in row.may}
+        claims = {
+            claim
+            for claim, wanted in row.expect.items()
+            if wanted == verdict and claim not in row.may
+        }
         if claims and not claims & row.says.keys():
-            raise ValueError(f"row {name}: {', '.join(sorted(claims))}: {verdict} needs what a reason says, under says")
+            raise ValueError(
+                f"row {name}: {', '.join(sorted(claims))}: {verdict} needs what a reason says, under says"
+            )
     for claim, verdict in row.expect.items():
         if clean[claim] == verdict and claim not in row.may and claim not in row.records:
-            raise ValueError(f"row {name}: {claim}: {verdict} is what the clean row says already; leave it out")
+            raise ValueError(
+                f"row {name}: {claim}: {verdict} is what the clean row says already; leave it out"
+            )
     return row
 
 
@@ -302,4 +347,7 @@ def _claims(given: Mapping[str, Any], table: Table) -> tuple[str, ...]:
 
 def _verdicts(given: Mapping[str, str | list[str]]) -> dict[str, tuple[str, ...]]:
     """Claim to verdicts, where one may be written alone."""
-    return {claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.items()}
+    return {
+        claim: (value,) if isinstance(value, str) else tuple(value)
+        for claim, value in given.items()
+    }

@@ -16,12 +16,16 @@ ROWS = TABLE.rows
 SHORT = tuple(row for row in ROWS if not row.long)
 
 
-def changed(*files: str, rows: frozenset[str] = frozenset(), commit: str = "c0ffee", base: str = "ba5e") -> Change:
+def changed(
+    *files: str, rows: frozenset[str] = frozenset(), commit: str = "c0ffee", base: str = "ba5e"
+) -> Change:
     return Change(commit=commit, base=base, files=files, rows=rows)
 
 
 def test_a_changed_row_comes_before_all_others_on_one_node_and_then_on_the_others() -> None:
-    found = choice.chosen(TABLE, ROWS, changed("lib/hybridlab/policy/acls.py", rows=frozenset({"dns-silent-on"})), 5)
+    found = choice.chosen(
+        TABLE, ROWS, changed("lib/hybridlab/policy/acls.py", rows=frozenset({"dns-silent-on"})), 5
+    )
     assert [row.name.removesuffix(row.node) for row in found.rows] == ["dns-silent-on-"] * 5
 
 
@@ -46,14 +50,22 @@ def test_a_changed_test_of_the_suite_concerns_the_rows_that_name_claims_of_its_a
     about = choice.chosen(TABLE, ROWS, changed("suites/snat/test_with_dsr.py"), 0).left_out
     assert found.rows == SHORT
     assert {row.name for row in found.left_out} == {row.name for row in about if row.long}
-    assert {"snat-despite-dsr", "mixed-dsr-by-flag", "foreign-policy"} <= {row.name for row in about}
+    assert {"snat-despite-dsr", "mixed-dsr-by-flag", "foreign-policy"} <= {
+        row.name for row in about
+    }
     assert "dns-stale" not in {row.name for row in about}
 
 
-def test_a_row_that_runs_the_whole_suite_is_left_out_by_name_even_where_it_is_changed_itself() -> None:
-    found = choice.chosen(TABLE, ROWS, changed("lib/conformance/expect/", rows=frozenset({"clean"})), len(ROWS))
+def test_a_row_that_runs_the_whole_suite_is_left_out_by_name_even_where_it_is_changed_itself() -> (
+    None
+):
+    found = choice.chosen(
+        TABLE, ROWS, changed("lib/conformance/expect/", rows=frozenset({"clean"})), len(ROWS)
+    )
     assert found.rows == SHORT
-    assert {row.name for row in found.left_out} == {row.name for row in ROWS} - {row.name for row in SHORT}
+    assert {row.name for row in found.left_out} == {row.name for row in ROWS} - {
+        row.name for row in SHORT
+    }
 
 
 def test_what_a_change_concerns_and_has_no_place_is_left_out_by_name() -> None:
@@ -62,7 +74,9 @@ def test_what_a_change_concerns_and_has_no_place_is_left_out_by_name() -> None:
     assert len(found.rows) == 15
     assert {row.name for row in found.rows + found.left_out} == dns
     assert not any(row.long for row in found.rows)
-    assert len({row.name.removesuffix(f"-{row.node}") for row in found.rows}) == 15  # no row on two nodes before others
+    assert (
+        len({row.name.removesuffix(f"-{row.node}") for row in found.rows}) == 15
+    )  # no row on two nodes before others
 
 
 @pytest.mark.parametrize(("base", "told"), [("", True), ("ba5e", False)])
@@ -76,7 +90,11 @@ def test_without_a_base_or_a_change_the_commit_chooses(base: str, told: bool) ->
 
 def test_over_many_commits_every_row_is_run_but_those_of_the_whole_suite() -> None:
     commits = [f"{number:040x}" for number in range(2400)]
-    seen = {row.name for commit in commits for row in choice.chosen(TABLE, ROWS, changed(commit=commit), 15).rows}
+    seen = {
+        row.name
+        for commit in commits
+        for row in choice.chosen(TABLE, ROWS, changed(commit=commit), 15).rows
+    }
     assert seen == {row.name for row in SHORT}
 
 
@@ -94,7 +112,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def git(where: Path, *arguments: str) -> str:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-    return subprocess.run(command, cwd=where, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=where, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def commit(where: Path, table: str) -> str:
@@ -116,7 +136,11 @@ def test_on_main_the_base_is_the_first_parent(repository: Path) -> None:
     commit(repository, NEW)
     git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
     found = choice.change()
-    assert (found.base, found.files, found.rows) == (base, ("rows/dns.yaml",), frozenset({"old", "new"}))
+    assert (found.base, found.files, found.rows) == (
+        base,
+        ("rows/dns.yaml",),
+        frozenset({"old", "new"}),
+    )
 
 
 def test_on_a_branch_the_base_is_where_it_left_main(repository: Path) -> None:
@@ -127,8 +151,12 @@ def test_on_a_branch_the_base_is_where_it_left_main(repository: Path) -> None:
     assert choice.change().base == base
 
 
-@pytest.mark.parametrize(("named", "is_there"), [("HEAD~2", True), ("0" * 40, True), ("f" * 40, False)])
-def test_a_base_may_be_named(repository: Path, monkeypatch: pytest.MonkeyPatch, named: str, is_there: bool) -> None:
+@pytest.mark.parametrize(
+    ("named", "is_there"), [("HEAD~2", True), ("0" * 40, True), ("f" * 40, False)]
+)
+def test_a_base_may_be_named(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, named: str, is_there: bool
+) -> None:
     commit(repository, NEW)
     commit(repository, NEW + "\n")
     monkeypatch.setenv("DETECTION_BASE", named)

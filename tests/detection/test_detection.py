@@ -59,7 +59,9 @@ class Labs:
             self._count += 1
             folder = self._folder / f"lab-{self._count}"
             folder.mkdir()
-            self._lab = self._stack.enter_context(runner.lab(folder, row.set, row.patch, profile=row.profile))
+            self._lab = self._stack.enter_context(
+                runner.lab(folder, row.set, row.patch, profile=row.profile)
+            )
             self._key = row.lab
         return self._lab
 
@@ -94,7 +96,9 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         )  # fmt: skip
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome, as_written=row in TABLE.rows)
-    assert not different, f"{row.name} ({row.what}) differs from the table:\n" + "\n".join(different)
+    assert not different, f"{row.name} ({row.what}) differs from the table:\n" + "\n".join(
+        different
+    )
 
 
 def test_the_clean_row_names_every_claim_that_has_a_test() -> None:
@@ -114,16 +118,27 @@ CONFIRMED = [
 
 @pytest.mark.parametrize("claim", CONFIRMED)
 def test_every_confirmed_claim_is_turned_red_by_some_row(claim: str) -> None:
-    assert TABLE.red(claim), f"{claim} is CONFIRMED on a healthy lab, and no row expects it VIOLATED, UNMET or LIFTED"
+    assert TABLE.red(claim), (
+        f"{claim} is CONFIRMED on a healthy lab, and no row expects it VIOLATED, UNMET or LIFTED"
+    )
 
 
-NARROW = {"bgp-host-local-as-shipped", "bgp-v3.31.2-as-shipped", "bgp-v3.32-as-shipped", "two-versions"}
+NARROW = {
+    "bgp-host-local-as-shipped",
+    "bgp-v3.31.2-as-shipped",
+    "bgp-v3.32-as-shipped",
+    "two-versions",
+}
 """Profiles that differ from others in what their rows ask of them alone; docs/modes-table.md promises nothing of them.  On
 the first three nothing passes to or from Windows pods of other nodes, so that a whole run waits for an hour."""
 
 
 def test_every_profile_with_clean_verdicts_has_a_row_for_the_whole_run() -> None:
-    whole = {row.profile for row in TABLE.rows if not (row.claims or row.faults or row.edit or row.set or row.patch)}
+    whole = {
+        row.profile
+        for row in TABLE.rows
+        if not (row.claims or row.faults or row.edit or row.set or row.patch)
+    }
     assert set(TABLE.profiles) - whole == NARROW
 
 
@@ -132,7 +147,9 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
     used |= {"service-backend-missing"} if any(row.on_service for row in TABLE.rows) else set()
     used |= {"api-unreachable"}  # tests/reliability/kills.py: while a run has the cluster changed
     used |= {"api-503"}  # life_edits.py: from the run's first policy on
-    assert set(FAULTS) - used - breaks.FAULTS == set(), "faults without a row here or in the wrong-verdict table"
+    assert set(FAULTS) - used - breaks.FAULTS == set(), (
+        "faults without a row here or in the wrong-verdict table"
+    )
 
 
 def test_rows_name_only_edits_and_patches_that_exist() -> None:
@@ -156,14 +173,18 @@ def test_every_area_is_a_folder_of_suites_whose_claims_depend_on_some_layer() ->
     assert {area for layer in TABLE.layers.values() for area in layer.areas} == folders
 
 
-@pytest.mark.parametrize("begins", sorted({file for layer in TABLE.layers.values() for file in layer.files}))
+@pytest.mark.parametrize(
+    "begins", sorted({file for layer in TABLE.layers.values() for file in layer.files})
+)
 def test_the_files_of_a_layer_exist(begins: str) -> None:
     folder, _, name = begins.rpartition("/")
     assert any((ROOT / folder).glob(f"{name}*")), f"layers.yaml: no file begins with {begins}"
 
 
 def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:
-    late = [row for row in TABLE.rows if any(fault.startswith("policy-late") for fault in row.faults)]
+    late = [
+        row for row in TABLE.rows if any(fault.startswith("policy-late") for fault in row.faults)
+    ]
     assert any(row.records and "VIOLATED" not in row.expect.values() for row in late)
     assert any("VIOLATED" in row.expect.values() for row in late)
 
@@ -171,8 +192,15 @@ def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:
 def test_a_broken_probe_or_api_is_nowhere_expected_to_be_red() -> None:
     broken = {"exec-empty-output", "exec-loses-status", "api-429", "hns-fails"}
     rows = [row for row in TABLE.rows if {fault.split()[0] for fault in row.faults} & broken]
-    said = {verdict for row in rows for claim in TABLE.clean for verdict in row.allowed(claim, TABLE.healthy(claim))}
-    assert not said & set(RED), f"a broken probe or API is taken for a defect of the cluster: {sorted(said)}"
+    said = {
+        verdict
+        for row in rows
+        for claim in TABLE.clean
+        for verdict in row.allowed(claim, TABLE.healthy(claim))
+    }
+    assert not said & set(RED), (
+        f"a broken probe or API is taken for a defect of the cluster: {sorted(said)}"
+    )
 
 
 def test_a_claim_is_run_alone_in_the_rows_that_run_it() -> None:
@@ -215,7 +243,11 @@ DECIDED_AT_LEAST = 70
 def test_most_claims_are_decided_on_a_healthy_default_lab() -> None:
     reported = Path(__file__).parents[1] / "golden" / "reports" / "healthy.json.gz"
     known = {claim["id"] for claim in json.loads(gzip.decompress(reported.read_bytes()))["claims"]}
-    decided = {claim for claim, verdict in TABLE.clean.items() if verdict not in ("NOT_RUN", "NOT_APPLICABLE")}
+    decided = {
+        claim
+        for claim, verdict in TABLE.clean.items()
+        if verdict not in ("NOT_RUN", "NOT_APPLICABLE")
+    }
     assert len(decided & known) >= DECIDED_AT_LEAST, sorted(decided & known)
 
 
@@ -225,7 +257,8 @@ def test_every_set_would_qualify_on_a_healthy_default_lab(name: str) -> None:
     wrong = {
         demand.claim: TABLE.clean.get(demand.claim)
         for demand in sets()[name].demands
-        if (verdict := ClaimVerdict(TABLE.clean[demand.claim])) is not ClaimVerdict.NOT_APPLICABLE or not demand.unless
+        if (verdict := ClaimVerdict(TABLE.clean[demand.claim])) is not ClaimVerdict.NOT_APPLICABLE
+        or not demand.unless
         if not acceptable(claims[demand.claim].kind, verdict)
     }
     assert wrong == {}
@@ -234,4 +267,6 @@ def test_every_set_would_qualify_on_a_healthy_default_lab(name: str) -> None:
 def test_a_claim_of_the_provisional_set_is_in_no_other() -> None:
     asked = {name: {demand.claim for demand in one.demands} for name, one in sets().items()}
     provisional = asked.pop("provisional")
-    assert {name: claims & provisional for name, claims in asked.items() if claims & provisional} == {}
+    assert {
+        name: claims & provisional for name, claims in asked.items() if claims & provisional
+    } == {}

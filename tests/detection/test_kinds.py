@@ -23,11 +23,15 @@ def test_the_packaged_table_is_current(expected: dict[str, dict[str, object]]) -
     for entry in expected.values():  # a claim that was just begun is in neither
         claims = entry["claims"]
         assert isinstance(claims, dict)
-        entry["claims"] = {claim: said for claim, said in claims.items() if claim in written or said != kinds.TEST}
+        entry["claims"] = {
+            claim: said for claim, said in claims.items() if claim in written or said != kinds.TEST
+        }
     assert kinds.packaged(expected) == DATA.read_text(encoding="utf-8"), command
 
 
-def test_a_kind_with_a_profile_says_what_its_clean_row_says(expected: dict[str, dict[str, object]]) -> None:
+def test_a_kind_with_a_profile_says_what_its_clean_row_says(
+    expected: dict[str, dict[str, object]],
+) -> None:
     clean, told = read().clean_of("small"), expected["small"]["claims"]
     assert isinstance(told, dict)
     assert {claim: told[claim].partition(":")[0] for claim in clean} == clean
@@ -57,13 +61,18 @@ def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[
     assert "bgp              Calico BGP by operator" in capsys.readouterr().out
     assert cli.main(["claims", "--kind", "bgp"]) == 0
     out = capsys.readouterr().out
-    assert "  ENC-6     CONFIRMED           BGP peering is combined with no overlay, neither VXLAN nor IPIP." in out
+    assert (
+        "  ENC-6     CONFIRMED           BGP peering is combined with no overlay, neither VXLAN nor IPIP."
+        in out
+    )
     assert "  VXLAN-1   NOT_APPLICABLE      it is about mode vxlan" in out
     assert cli.main(["claims", "--kind", "docker"]) == 0
     assert "no profile of the lab is built" in capsys.readouterr().out
 
 
-def test_an_unknown_kind_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_kind_is_named_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert cli.main(["claims", "--kind", "gce"]) == 4
     assert "--kind gce: there are vxlan, small," in capsys.readouterr().err
 

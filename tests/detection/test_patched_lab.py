@@ -134,11 +134,17 @@ def _over_time() -> Answers:
     taken.graph.set_policy(calico("taken", "has(app)"))
     for labels in ({"app": "web", "more": ""}, {"app": "web"}):
         taken.graph.set_pod(replace(taken.server, labels=labels))
-    again = World(calico("again", "has(more)"), calico("members", "has(app)", {"source": {"selector": "has(more)"}}))
+    again = World(
+        calico("again", "has(more)"),
+        calico("members", "has(app)", {"source": {"selector": "has(more)"}}),
+    )
     (name,) = again.graph.sets_of(calico("members", "has(app)").key)
     for labels in ({"app": "web", "more": ""}, {"app": "web"}, {"app": "web", "more": ""}):
         again.graph.set_pod(replace(again.server, uid="again", labels=labels))
-        policies_again, members = felix.keys_for(again.graph, "again"), felix.members(again.graph, name)
+        policies_again, members = (
+            felix.keys_for(again.graph, "again"),
+            felix.members(again.graph, name),
+        )
     several = World(calico("several", "has(app)"))
     several.graph.set_pod(replace(several.server, uid="twin", name="t", address="192.168.0.9"))
     node = NodePolicy("linux-2", several.graph, felix, lambda: None)
@@ -162,14 +168,18 @@ def _over_time() -> Answers:
     rules = read.policies[0].ingress
     return {
         "policies of a pod once one was made anew": sorted(felix.keys_for(anew.graph, "server")),
-        "policies of a pod that a label was taken from": sorted(felix.keys_for(taken.graph, "server")),
+        "policies of a pod that a label was taken from": sorted(
+            felix.keys_for(taken.graph, "server")
+        ),
         "members of a set that one has left and joined": members,
         "policies of a pod that was left and selected again": sorted(policies_again),
         "policies of a pod of which one was edited": sorted(felix.keys_for(two, "server")),
         "policies of a pod of which one went": sorted(felix.keys_for(both.graph, "server")),
         "pods of a node that hear of an edit": sorted(node._due.endpoints),
         "protocols of an edited policy's rules": [rule.protocol for rule in rules],
-        "ports of an edited rule for UDP": [rule.destination.ports for rule in rules if rule.protocol == "udp"],
+        "ports of an edited rule for UDP": [
+            rule.destination.ports for rule in rules if rule.protocol == "udp"
+        ],
     }
 
 
@@ -186,9 +196,14 @@ def _of_bgp() -> Answers:
     windows = next(machine for machine in machines(plane.profile) if machine.name == "windows-2019")
     (own,), (other,) = facts.own_blocks("linux-1"), facts.own_blocks("windows-2022")
     learned = RemoteAccess(plane.bgp, windows, facts).tables()["get-bgprouteinformation"]()
-    laid = {name: plane.program(name, facts, {}, None).routes.direct for name in ("linux-1", "linux-2", "windows-2019")}
+    laid = {
+        name: plane.program(name, facts, {}, None).routes.direct
+        for name in ("linux-1", "linux-2", "windows-2019")
+    }
     return {
-        "the way of linux-1 to windows-2022": [route.via for route in laid["linux-1"] if route.cidr == other],
+        "the way of linux-1 to windows-2022": [
+            route.via for route in laid["linux-1"] if route.cidr == other
+        ],
         "the way of windows-2019 to linux-1": [
             *(route.via for route in laid["windows-2019"] if route.cidr == own),
             *(row["NextHop"] for row in learned if row["DestinationNetwork"] == own),
@@ -217,37 +232,60 @@ def _of_clocks() -> Answers:
     return {
         "minutes by which timestamps are behind": [round((now - one) / 60) for one in told],
         "when kubelets renew their leases": [
-            nodes._client.patch("leases", name, renewed) for name in ("linux-1", "windows-2022", "windows-2019")
+            nodes._client.patch("leases", name, renewed)
+            for name in ("linux-1", "windows-2022", "windows-2019")
         ],
     }
 
 
 def _of_written() -> Answers:
-    both = {"podSelector": {"matchLabels": {"app": "web"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    both = {
+        "podSelector": {"matchLabels": {"app": "web"}},
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+    }
     account = {"source": {"serviceAccounts": {"names": ["sa"]}}}
     everywhere = {"source": {"namespaceSelector": "all()"}}
     twin = {"app": "web", "projectcalico.org/namespace": OTHERS}
     pod = {"projectcalico.org/namespace": OURS, "projectcalico.org/orchestrator": "k8s"}
-    spec = {"selector": "all()", "doNotTrack": True, "applyOnForward": True, "ingress": [{"action": "Deny"}]}
+    spec = {
+        "selector": "all()",
+        "doNotTrack": True,
+        "applyOnForward": True,
+        "ingress": [{"action": "Deny"}],
+    }
     forwarded = {key: value for key, value in spec.items() if key != "doNotTrack"}
-    untracked = from_calico({"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": spec})
-    on_forward = from_calico({"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": forwarded})
+    untracked = from_calico(
+        {"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": spec}
+    )
+    on_forward = from_calico(
+        {"kind": "GlobalNetworkPolicy", "metadata": {"name": "p"}, "spec": forwarded}
+    )
     assert untracked is not None
     assert on_forward is not None
-    ready, not_yet = ({"addresses": [address], "conditions": {"ready": address == "a"}} for address in "ab")
+    ready, not_yet = (
+        {"addresses": [address], "conditions": {"ready": address == "a"}} for address in "ab"
+    )
     slice_ = {"endpoints": [ready, not_yet]}
     return {
         "rules of a peer with two selectors": len(kubernetes("p", {}, [{"from": [both]}]).ingress),
-        "whom a rule for service accounts admits": str(calico("p", "has(x)", account).ingress[0].source.selector),
-        "whom a rule for all namespaces admits": str(calico("p", "has(x)", everywhere).ingress[0].source.selector),
+        "whom a rule for service accounts admits": str(
+            calico("p", "has(x)", account).ingress[0].source.selector
+        ),
+        "whom a rule for all namespaces admits": str(
+            calico("p", "has(x)", everywhere).ingress[0].source.selector
+        ),
         "whether an empty selector selects a pod": kubernetes("p", {}, []).selector.matches(pod),
         "whether a policy selects a namesake": calico("p", "app == 'web'").selector.matches(twin),
         "whether an untracked policy is for pods": untracked.at_workloads,
         "whether a policy on forwarded traffic selects a pod": on_forward.selector.matches(pod),
         "addresses of a slice of which one is not ready": vars(typha)["slice_members"](slice_)[0],
-        "addresses of a headless name of which one is not ready": [ip for ip, *_ in vars(dns)["_headless"]([slice_])],
+        "addresses of a headless name of which one is not ready": [
+            ip for ip, *_ in vars(dns)["_headless"]([slice_])
+        ],
         "whether another value matches what has none": parse("c not in {'b'}").matches({"a": "b"}),
-        "what a negation matches": [parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")],
+        "what a negation matches": [
+            parse(text).matches({"a": "b"}) for text in ("a not in {'b'}", "!has(a)")
+        ],
     }
 
 
@@ -258,9 +296,18 @@ def _of_words() -> Answers:
         "protocol": 17,
         "source": {"selector": "y == 'a' || z contains 'b'", "nets": [NET, OTHER]},
     }
-    then = {"action": "Pass", "protocol": "TCP", "source": {"selector": "y starts with 'a'", "ports": [1]}}
+    then = {
+        "action": "Pass",
+        "protocol": "TCP",
+        "source": {"selector": "y starts with 'a'", "ports": [1]},
+    }
     both = [first, then, {"action": "Allow"}]
-    spec = {"order": 3, "selector": "has(x)", "serviceAccountSelector": "has(may)", "types": ["Ingress", "Egress"]}
+    spec = {
+        "order": 3,
+        "selector": "has(x)",
+        "serviceAccountSelector": "has(may)",
+        "types": ["Ingress", "Egress"],
+    }
     given = {
         "kind": "GlobalNetworkPolicy",
         "metadata": {"name": "p"},
@@ -276,20 +323,33 @@ def _of_words() -> Answers:
     ]  # fmt: skip
     ports = {"protocol": "TCP", "destination": {"ports": ["80:90", 95, *range(100, 140, 2)]}}
     rules = [{"action": "Allow", "source": end} for end in ends]
-    rules += [{"action": "Allow", "protocol": protocol} for protocol in ("ICMP", "SCTP", *range(200, 210))]
-    edges = {"order": 0, "tier": "default", "selector": "has(x)", "ingress": [*rules, {"action": "Allow", **ports}]}
+    rules += [
+        {"action": "Allow", "protocol": protocol} for protocol in ("ICMP", "SCTP", *range(200, 210))
+    ]
+    edges = {
+        "order": 0,
+        "tier": "default",
+        "selector": "has(x)",
+        "ingress": [*rules, {"action": "Allow", **ports}],
+    }
     told = []
     for one in (given, {**given, "spec": edges}):
         read = from_calico(one)
         assert read is not None
-        bare = [[replace(rule, written={}) for rule in listed] for listed in (read.ingress, read.egress)]
+        bare = [
+            [replace(rule, written={}) for rule in listed] for listed in (read.ingress, read.egress)
+        ]
         told += [read.order, str(read.selector), *map(str, bare)]
     return {"what a global policy of many words says": told}
 
 
 def _of_updates() -> Answers:
     told: Answers = {}
-    rule = calico("members", "has(server)", {"source": {"selector": "has(app)", "namespaceSelector": "team == 'a'"}})
+    rule = calico(
+        "members",
+        "has(server)",
+        {"source": {"selector": "has(app)", "namespaceSelector": "team == 'a'"}},
+    )
     named = rule.ingress[0].source.selector
     assert named is not None
     graph = World(rule).graph
@@ -299,7 +359,9 @@ def _of_updates() -> Answers:
     web = {"matchLabels": {"app": "web"}}
     graph = World(kubernetes("p", web, [])).graph
     graph.set_policy(kubernetes("p", {"matchLabels": {"app": "other"}}, [], namespace=OTHERS))
-    told["policies of a pod when another namespace has one of its name"] = sorted(graph.keys_for("server"))
+    told["policies of a pod when another namespace has one of its name"] = sorted(
+        graph.keys_for("server")
+    )
 
     graph = World(kubernetes("p", web, [])).graph
     graph.set_policy(kubernetes("p", web, [{}]))
@@ -317,10 +379,14 @@ def _of_updates() -> Answers:
     graph = World(calico("p" * 64, "has(app)"), calico("q", "has(app)")).graph
     told["policies of a pod of which one has a long name"] = sorted(graph.keys_for("server"))
 
-    graph = World(*(replace(calico(name, "has(app)"), tier=f"{OURS}-{name}") for name in ("one", "two"))).graph
+    graph = World(
+        *(replace(calico(name, "has(app)"), tier=f"{OURS}-{name}") for name in ("one", "two"))
+    ).graph
     for name, order in (("one", 2), ("two", 1)):
         graph.set_tier(f"{OURS}-{name}", TierFacts(name=f"{OURS}-{name}", order=order))
-    told["which of two tiers is the first"] = [tier.name for tier in graph.tiers_for(graph.keys_for("server"))]
+    told["which of two tiers is the first"] = [
+        tier.name for tier in graph.tiers_for(graph.keys_for("server"))
+    ]
     graph.set_tier("t", TierFacts(name="t", end="deny"))
     graph.set_tier("t", TierFacts(name="t", end="pass"))
     told["what an edited tier ends with"] = graph._tiers["t"].end
@@ -329,7 +395,9 @@ def _of_updates() -> Answers:
     assert rule.ingress[0].source.selector is not None
     graph = World(rule).graph
     for role in ("other", "set"):
-        graph.set_network_set("s", NetworkSet(name="s", namespace=OURS, labels={"role": role}, nets=(NET,)))
+        graph.set_network_set(
+            "s", NetworkSet(name="s", namespace=OURS, labels={"role": role}, nets=(NET,))
+        )
     told["whom an edited network set's labels make members"] = graph.members(
         SelectorSet(rule.ingress[0].source.selector).name
     )
@@ -377,15 +445,23 @@ def _of_nodes() -> Answers:
             for name in ("one", "two")}  # fmt: skip
     of_both.replaced(both, ())
     of_both.give(both)
-    block = TunnelRoute(cidr="192.168.1.0/26", node_address="10.0.0.14", tunnel_address="192.168.1.2", tunnel_mac="aa")
+    block = TunnelRoute(
+        cidr="192.168.1.0/26",
+        node_address="10.0.0.14",
+        tunnel_address="192.168.1.2",
+        tunnel_mac="aa",
+    )
     return {
         "what is left of a removed policy": felix.read(()),
         "whom a node knows of a selector's new members": selected,
-        "whom a selector has that does not select a new pod": "192.168.0.10" in world.graph.members(name),
+        "whom a selector has that does not select a new pod": "192.168.0.10"
+        in world.graph.members(name),
         "endpoints whose connections another ACL list ends": another.update.reset,
         "entries that HNS shows": len(lists.shown()["endpoint"]),
         "rules of one policy at two endpoints": [
-            (name, entry["LocalAddresses"]) for name, entries in of_both.shown().items() for entry in entries
+            (name, entry["LocalAddresses"])
+            for name, entries in of_both.shown().items()
+            for entry in entries
         ],
         "the VNI to one node": felix.laid(NodeRoutes(own_blocks=(), remote_blocks=(block,)))
         .remote_blocks[0]
@@ -414,16 +490,28 @@ class World:
             self.graph.set_policy(policy)
 
 
-def kubernetes(name: str, pods: dict[str, Any], ingress: list[Any], *, namespace: str = OURS) -> Policy:
+def kubernetes(
+    name: str, pods: dict[str, Any], ingress: list[Any], *, namespace: str = OURS
+) -> Policy:
     spec = {"podSelector": pods, "policyTypes": ["Ingress"], "ingress": ingress}
-    obj = {"kind": "NetworkPolicy", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    obj = {
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
     policy = from_kubernetes(obj)
     assert policy is not None
     return policy
 
 
 def calico(name: str, selector: str, *ingress: dict[str, Any]) -> Policy:
-    spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Allow", **rule} for rule in ingress]}
-    policy = from_calico({"kind": "NetworkPolicy", "metadata": {"name": name, "namespace": OURS}, "spec": spec})
+    spec = {
+        "selector": selector,
+        "types": ["Ingress"],
+        "ingress": [{"action": "Allow", **rule} for rule in ingress],
+    }
+    policy = from_calico(
+        {"kind": "NetworkPolicy", "metadata": {"name": name, "namespace": OURS}, "spec": spec}
+    )
     assert policy is not None
     return policy

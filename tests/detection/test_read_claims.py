@@ -32,7 +32,9 @@ OTHERWISE = {
 
 def holding(claim: str) -> list[str]:
     """Where a claim holds: profiles whose healthy lab says so, and rows."""
-    profiles = [name for name in ("default", *TABLE.profiles) if TABLE.clean_of(name).get(claim) in HOLDS]
+    profiles = [
+        name for name in ("default", *TABLE.profiles) if TABLE.clean_of(name).get(claim) in HOLDS
+    ]
     return [*profiles, *(row.name for row in TABLE.rows if row.expect.get(claim) in HOLDS)]
 
 
@@ -56,7 +58,10 @@ def test_what_is_read_holds_in_one_row_and_not_in_another(claim: str) -> None:
 
 @pytest.mark.parametrize(
     ("claim", "each"),
-    [*((claim, WINDOWS) for claim in OF_WINDOWS_NODES), *((claim, LINUX) for claim in OF_LINUX_NODES)],
+    [
+        *((claim, WINDOWS) for claim in OF_WINDOWS_NODES),
+        *((claim, LINUX) for claim in OF_LINUX_NODES),
+    ],
 )
 def test_what_is_read_of_nodes_is_red_on_each(claim: str, each: frozenset[str]) -> None:
     assert each <= nodes(claim)
@@ -64,12 +69,19 @@ def test_what_is_read_of_nodes_is_red_on_each(claim: str, each: frozenset[str]) 
 
 @pytest.mark.parametrize("claim", ["INST-2", "INST-3", "XSTAT-1", "UNSUP-5", "SVC-3"])
 def test_what_calico_itself_made_lifts_a_limitation_and_never_violates_it(claim: str) -> None:
-    assert {row.expect.get(claim) for row in red(claim)} | {row.on_node.get(claim) for row in red(claim)} >= {"LIFTED"}
-    assert not [row.name for row in TABLE.rows if "VIOLATED" in (row.expect.get(claim), row.on_node.get(claim))]
+    assert {row.expect.get(claim) for row in red(claim)} | {
+        row.on_node.get(claim) for row in red(claim)
+    } >= {"LIFTED"}
+    assert not [
+        row.name
+        for row in TABLE.rows
+        if "VIOLATED" in (row.expect.get(claim), row.on_node.get(claim))
+    ]
 
 
 @pytest.mark.parametrize(
-    ("claim", "row"), [("PLAT-1", "cluster-dns-on-windows"), ("PLAT-4", "no-kube-controllers"), ("PLAT-7", "docker")]
+    ("claim", "row"),
+    [("PLAT-1", "cluster-dns-on-windows"), ("PLAT-4", "no-kube-controllers"), ("PLAT-7", "docker")],
 )
 def test_what_was_green_on_a_wrong_cluster_is_red_there(claim: str, row: str) -> None:
     assert next(one for one in TABLE.rows if one.name == row).expect[claim] == "UNMET"

@@ -21,7 +21,9 @@ IPAM = "clean: {IPAM-1: CONFIRMED, IPAM-2: CONFIRMED}"
 
 def table(folder: Path, rows: str, ipam: str = IPAM) -> Table:
     (folder / "rows").mkdir()
-    (folder / "rows" / "dns.yaml").write_text(f"clean: {{DNS-1: CONFIRMED}}\nrows: {{row: {{what: it, {rows}}}}}")
+    (folder / "rows" / "dns.yaml").write_text(
+        f"clean: {{DNS-1: CONFIRMED}}\nrows: {{row: {{what: it, {rows}}}}}"
+    )
     (folder / "rows" / "ipam.yaml").write_text(ipam)
     (folder / "layers.yaml").write_text(LAYERS)
     return read(folder / "rows", folder / "layers.yaml")
@@ -69,12 +71,18 @@ def test_a_claim_of_two_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["NOT_RUN", "ADVISED"])
-def test_a_row_may_expect_that_a_claim_is_not_run_or_advised_with_its_reason(tmp_path: Path, verdict: str) -> None:
-    (row,) = table(tmp_path, f"layer: dns, expect: {{DNS-1: {verdict}}}, says: {{DNS-1: because}}").rows
+def test_a_row_may_expect_that_a_claim_is_not_run_or_advised_with_its_reason(
+    tmp_path: Path, verdict: str
+) -> None:
+    (row,) = table(
+        tmp_path, f"layer: dns, expect: {{DNS-1: {verdict}}}, says: {{DNS-1: because}}"
+    ).rows
     assert row.allowed("DNS-1", ("CONFIRMED",)) == (verdict,)
 
 
-def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(tmp_path: Path) -> None:
+def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(
+    tmp_path: Path,
+) -> None:
     found = table(tmp_path, "layer: dns, expect: {DNS-1: VIOLATED}, whole: {IPAM-2: UNMET}")
     row = found.rows[0].of_all_claims()
     assert row.claims == ()
@@ -83,7 +91,9 @@ def test_with_all_claims_run_one_that_changes_is_only_what_the_row_says_of_it(tm
     ]  # fmt: skip
 
 
-def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(tmp_path: Path) -> None:
+def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(
+    tmp_path: Path,
+) -> None:
     found = table(tmp_path, "layer: dns, expect: {DNS-1: VIOLATED}")
     told = [
         {
@@ -97,13 +107,17 @@ def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(tmp
     seen = Outcome(report={"claims": told, "tests": []}, exit_code=0, output="", seconds=1.0)
     alone = found.rows[0].of_one_claim("DNS-1")
     assert differences(alone, found, seen, as_written=False) == []
-    assert "IPAM-1   expected not run                  | observed VIOLATED" in differences(alone, found, seen)
+    assert "IPAM-1   expected not run                  | observed VIOLATED" in differences(
+        alone, found, seen
+    )
 
 
 @pytest.mark.parametrize("what", [*EVENTS, *FIELDS])
 def test_each_event_and_field_has_rows_that_are_red_on_a_node_of_each_system(what: str) -> None:
     rows = {name: (linux, windows) for name, linux, windows in over_time(read())}
-    assert "-" not in rows[f"`{what}`"], "policy that is lost there goes unseen on one system: add a row"
+    assert "-" not in rows[f"`{what}`"], (
+        "policy that is lost there goes unseen on one system: add a row"
+    )
 
 
 SOME = [row for row in read().rows if not row.long]
@@ -121,6 +135,12 @@ def test_the_tests_of_a_row_are_few_and_decide_the_claims_that_it_names_and_no_o
     found = tests[row.name]
     decided = frozenset[str]().union(*found.values())
     silent, besides = sorted(set(row.claims) - decided), sorted(decided - set(row.claims))
-    assert not silent, f"no test of this row decides {', '.join(silent)}: leave it out, or mend -k {row.only}"
-    assert not besides, f"tests of this row decide {', '.join(besides)} too: name it, or take tests of its claims alone"
-    assert len(found) <= AT_MOST, f"{len(found)} tests: take those that show what is wrong, with -k under only"
+    assert not silent, (
+        f"no test of this row decides {', '.join(silent)}: leave it out, or mend -k {row.only}"
+    )
+    assert not besides, (
+        f"tests of this row decide {', '.join(besides)} too: name it, or take tests of its claims alone"
+    )
+    assert len(found) <= AT_MOST, (
+        f"{len(found)} tests: take those that show what is wrong, with -k under only"
+    )

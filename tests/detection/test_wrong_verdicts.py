@@ -46,11 +46,25 @@ def test_every_break_is_asked_in_32_cases_for_each_expectation() -> None:
         (result("VIOLATED", "expected TIMED_OUT, observed CONNECTED", path="open"), False),
         (result("VIOLATED", "expected TIMED_OUT, observed TIMED_OUT", path="open"), True),
         (result("VIOLATED", "expected TIMED_OUT, observed CONNECTED", path="denied"), True),
-        (result("VIOLATED", "expected CONNECTED, observed TIMED_OUT", expected="allow", path="open"), True),
+        (
+            result(
+                "VIOLATED", "expected CONNECTED, observed TIMED_OUT", expected="allow", path="open"
+            ),
+            True,
+        ),
         (result("VIOLATED", "observed REFUSED", broken=REFUSED, path="denied"), False),
-        (result("VIOLATED", "observed REFUSED", broken=REFUSED, path="denied", span="passing"), True),
-        (result("VIOLATED", "observed REFUSED", broken=REFUSED, expected="allow", path="denied"), False),
-        (result("VIOLATED", "observed REFUSED", broken=REFUSED, expected="allow", path="open"), True),
+        (
+            result("VIOLATED", "observed REFUSED", broken=REFUSED, path="denied", span="passing"),
+            True,
+        ),
+        (
+            result("VIOLATED", "observed REFUSED", broken=REFUSED, expected="allow", path="denied"),
+            False,
+        ),
+        (
+            result("VIOLATED", "observed REFUSED", broken=REFUSED, expected="allow", path="open"),
+            True,
+        ),
         (result("VIOLATED", "observed REFUSED", broken=REFUSED, path="open"), True),
         (result("CONFIRMED", broken=REFUSED, path="denied"), True),
         (result("CONFIRMED", broken=REFUSED, path="denied", span="passing"), False),
@@ -59,7 +73,17 @@ def test_every_break_is_asked_in_32_cases_for_each_expectation() -> None:
         (result("VIOLATED", STILL_OPEN, broken=LATE, path="open", span="passing"), False),
         (result("CONFIRMED", broken=LATE, path="denied"), False),
         (result("VIOLATED", UNRESOLVED, broken="DNS silent", expected="allow", path="open"), False),
-        (result("VIOLATED", UNRESOLVED, broken="DNS silent", expected="allow", path="open", span="passing"), True),
+        (
+            result(
+                "VIOLATED",
+                UNRESOLVED,
+                broken="DNS silent",
+                expected="allow",
+                path="open",
+                span="passing",
+            ),
+            True,
+        ),
         (result("CONFIRMED", broken="DNS silent", expected="allow", path="open"), True),
         (result("ERROR", "KeyError", path="denied"), True),
         (result("INCONCLUSIVE", "the connection was cut", path="open"), False),
@@ -78,15 +102,23 @@ def test_of_every_case_confirmed_or_violated_is_wrong_whatever_was_seen() -> Non
         case.label
         for case in cases()
         if not Result(case=case, answer="CONFIRMED", line="", seconds=1.0).wrong
-        and not all(Result(case=case, answer="VIOLATED", line=line, seconds=1.0).wrong for line in seen)
+        and not all(
+            Result(case=case, answer="VIOLATED", line=line, seconds=1.0).wrong for line in seen
+        )
     ]
-    above_budget = [case.label for case in cases() if case.broken.name == LATE and case.true and case.deviates]
-    assert either == above_budget, "only late policy may be confirmed or violated: by when it was asked"
+    above_budget = [
+        case.label for case in cases() if case.broken.name == LATE and case.true and case.deviates
+    ]
+    assert either == above_budget, (
+        "only late policy may be confirmed or violated: by when it was asked"
+    )
 
 
 def test_an_inconclusive_that_does_not_say_what_broke_is_misnamed() -> None:
     assert result("INCONCLUSIVE", "it is broken", path="open").misnamed
-    assert not result("INCONCLUSIVE", "ProbeBroken: agent broke: the connection was cut", path="open").misnamed
+    assert not result(
+        "INCONCLUSIVE", "ProbeBroken: agent broke: the connection was cut", path="open"
+    ).misnamed
     assert result("INCONCLUSIVE", "anything", broken="clock jump", path="open").misnamed
 
 
@@ -115,8 +147,12 @@ def test_the_documented_table_has_every_break_and_no_wrong_verdict() -> None:
 def test_the_page_counts_each_break_by_what_was_expected_and_shows_how_it_is_named() -> None:
     cut = result("INCONCLUSIVE", "ProbeBroken: linux-2: the connection was cut", path="open")
     late = result("VIOLATED", STILL_OPEN, broken=LATE, path="denied")
-    text = wrong_verdicts.page([cut, cut, late], [result("CONFIRMED", path="open")], "1 before, 2 after")
-    assert "**0 wrong verdicts of 3 and 0 breaks misnamed; the naive method: 1 wrong of 1.**" in text
+    text = wrong_verdicts.page(
+        [cut, cut, late], [result("CONFIRMED", path="open")], "1 before, 2 after"
+    )
+    assert (
+        "**0 wrong verdicts of 3 and 0 breaks misnamed; the naive method: 1 wrong of 1.**" in text
+    )
     assert "| websocket cut | deny | 2 | 0 | 0 | 2 | 0 | 0 | 1 of 1 |" in text
     assert f"| {LATE} | deny | 1 | 0 | 1 | 0 | 0 | 0 | 0 of 0 |" in text
     assert "`ProbeBroken: linux-1: the connection was cut`" in text
@@ -126,5 +162,9 @@ def test_the_page_counts_each_break_by_what_was_expected_and_shows_how_it_is_nam
 def test_a_sample_of_the_table_has_no_wrong_verdict_and_names_each_break(tmp_path: Path) -> None:
     sample = [case for number, case in enumerate(cases()) if number % 8 == (number // 64) % 8]
     ours, naive = wrong_verdicts.measure(sample, tmp_path)
-    assert [f"{our.case.label}: {our.answer} {our.line}" for our in ours if our.wrong or our.misnamed] == []
-    assert any(item.wrong for item in naive), "the method that this is compared with is wrong now and then"
+    assert [
+        f"{our.case.label}: {our.answer} {our.line}" for our in ours if our.wrong or our.misnamed
+    ] == []
+    assert any(item.wrong for item in naive), (
+        "the method that this is compared with is wrong now and then"
+    )

@@ -84,21 +84,40 @@ class Question:
 
     @property
     def server(self) -> str:
-        part = "late" if self.case.broken.fault == "policy-late" else {"open": "open", "denied": "shut"}[self.case.path]
+        part = (
+            "late"
+            if self.case.broken.fault == "policy-late"
+            else {"open": "open", "denied": "shut"}[self.case.path]
+        )
         return f"{part}-{self.case.target}"
 
     def judge(self) -> Result:
         """What the judge says."""
         pair, case = self.pair, self.case
-        cold = Prober(pair.kube, pair.folder, pair.settings, limits=LIMITS) if case.agent == "cold" else None
+        cold = (
+            Prober(pair.kube, pair.folder, pair.settings, limits=LIMITS)
+            if case.agent == "cold"
+            else None
+        )
         prober = cold or pair.prober
         timings = pair.settings.timings
-        if case.broken.fault == "policy-late" and case.span == "passing":  # a budget that is above the delay
+        if (
+            case.broken.fault == "policy-late" and case.span == "passing"
+        ):  # a budget that is above the delay
             timings = load_timings(self.patience, lab=True)
         expect = replace(pair.expect, prober=prober, timings=timings)
         source = pair.subject(case.source)
         if not cold:
-            prober.observe([Attempt(source=source, kind=Kind.TCP, give_up_after=2.0, target=pair.friend.tcp(8080))])
+            prober.observe(
+                [
+                    Attempt(
+                        source=source,
+                        kind=Kind.TCP,
+                        give_up_after=2.0,
+                        target=pair.friend.tcp(8080),
+                    )
+                ]
+            )
         try:
             return self._answered(lambda: self._expect(expect))
         finally:
@@ -149,7 +168,10 @@ class Question:
     def _in_time(self, answer: str, line: str, seconds: float) -> tuple[str, str]:
         """A late change that is confirmed before it can have taken effect is confirmed wrongly."""
         if answer == "CONFIRMED" and self.case.true and seconds < LATE - 0.5:
-            return "ERROR", f"confirmed {seconds:.1f} s after a change that takes effect {LATE:.0f} s late"
+            return (
+                "ERROR",
+                f"confirmed {seconds:.1f} s after a change that takes effect {LATE:.0f} s late",
+            )
         return answer, line
 
     # --- what is wrong ------------------------------------------------------------------------------------------------
@@ -201,7 +223,9 @@ class Question:
         name = f"subject-{self.case.source}" if self.case.span == "lasting" else self.server
         pod = pair.workloads[name]
         parameters = {"pod": f"{pod.namespace}/{pod.pod}"}
-        kill = threading.Timer(MID, lambda: pair.ask(op="inject", fault="pod-restarts", parameters=parameters))
+        kill = threading.Timer(
+            MID, lambda: pair.ask(op="inject", fault="pod-restarts", parameters=parameters)
+        )
         kill.start()
         yield
         kill.join()
@@ -233,7 +257,9 @@ class Question:
 
 def _settle(pair: NodePair, case: Case, name: str, *, closed: bool) -> None:
     """Until the path has been for a while as it should be before, or after, the case: what waits may still come."""
-    ask = Attempt(source=pair.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=pair.server(name))
+    ask = Attempt(
+        source=pair.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=pair.server(name)
+    )
     settled = until(
         lambda: pair.prober.observe([ask])[0].verdict is not Verdict.CONNECTED, lambda shut: shut is closed,
         within=15.0, agree=8, every=0.1, description=f"{name} is {'closed' if closed else 'open'}",
@@ -250,7 +276,10 @@ def _line(error: Exception) -> str:
 
 
 def run(
-    who: str, chosen: Sequence[Case], where: Sequence[NodePair], ask: Callable[[NodePair, Case], Result]
+    who: str,
+    chosen: Sequence[Case],
+    where: Sequence[NodePair],
+    ask: Callable[[NodePair, Case], Result],
 ) -> list[Result]:
     """Each case on whichever pair is free; those of one break after those of another."""
     free: Queue[NodePair] = Queue()
@@ -261,7 +290,9 @@ def run(
         pair = free.get()
         try:
             return ask(pair, case)
-        except Exception as error:  # an error of the pair's own: the other cases are not lost with it
+        except (
+            Exception
+        ) as error:  # an error of the pair's own: the other cases are not lost with it
             return Result(case=case, answer="ERROR", line=_line(error), seconds=0.0)
         finally:
             free.put(pair)
@@ -275,7 +306,8 @@ def run(
             wrong, misnamed = sum(r.wrong for r in results), sum(r.misnamed for r in results)
             seconds = time.monotonic() - begun
             print(
-                f"{who} {broken:26} {len(results):4} {wrong:3} wrong {misnamed:3} misnamed {seconds:6.1f} s", flush=True
+                f"{who} {broken:26} {len(results):4} {wrong:3} wrong {misnamed:3} misnamed {seconds:6.1f} s",
+                flush=True,
             )
             for result in results:
                 if who == "judge" and (result.wrong or result.misnamed):
@@ -283,15 +315,25 @@ def run(
     return found
 
 
-def measure(chosen: Sequence[Case], folder: Path, labs: int = 1) -> tuple[list[Result], list[Result]]:
+def measure(
+    chosen: Sequence[Case], folder: Path, labs: int = 1
+) -> tuple[list[Result], list[Result]]:
     """(the judge's results, the naive method's), the breaks shared out among so many labs at once."""
     names = list(dict.fromkeys(case.broken.name for case in chosen))
-    shares = [[case for case in chosen if names.index(case.broken.name) % labs == number] for number in range(labs)]
+    shares = [
+        [case for case in chosen if names.index(case.broken.name) % labs == number]
+        for number in range(labs)
+    ]
     with CLOCK.installed(), ThreadPoolExecutor(labs) as pool:
-        parts = list(pool.map(_measure, shares, [folder / f"lab-{number}" for number in range(labs)]))
+        parts = list(
+            pool.map(_measure, shares, [folder / f"lab-{number}" for number in range(labs)])
+        )
     order = {name: number for number, name in enumerate(names)}
     ours, naive = (
-        sorted((result for part in parts for result in part[which]), key=lambda result: order[result.case.broken.name])
+        sorted(
+            (result for part in parts for result in part[which]),
+            key=lambda result: order[result.case.broken.name],
+        )
         for which in (0, 1)
     )
     return ours, naive
@@ -306,8 +348,15 @@ def _measure(chosen: Sequence[Case], folder: Path) -> tuple[list[Result], list[R
     with lab(PROFILE) as cluster:
         ready = node_pairs(cluster.kubeconfig, folder, TIMINGS, PAIRS)
         try:
-            ours = run("judge", chosen, ready, lambda pair, case: Question(pair, case, generous).judge())
-            naive = run("naive", chosen, ready, lambda pair, case: Question(pair, case, generous, judged=False).naive())
+            ours = run(
+                "judge", chosen, ready, lambda pair, case: Question(pair, case, generous).judge()
+            )
+            naive = run(
+                "naive",
+                chosen,
+                ready,
+                lambda pair, case: Question(pair, case, generous, judged=False).naive(),
+            )
         finally:
             for pair in ready:
                 pair.end()
@@ -388,7 +437,9 @@ def page(ours: Sequence[Result], naive: Sequence[Result], load: str) -> str:
 
 def _example(broken: Break, results: Sequence[Result]) -> str:
     said = [r for r in results if r.case.broken is broken and r.answer == "INCONCLUSIVE"]
-    said = said or [r for r in results if r.case.broken is broken and r.answer == "VIOLATED" and r.case.true]
+    said = said or [
+        r for r in results if r.case.broken is broken and r.answer == "VIOLATED" and r.case.true
+    ]
     if not said:
         return "none: it changes no verdict"
     counts = Counter(_plain(r.line) for r in said)
@@ -406,8 +457,12 @@ def _plain(line: str) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", action="append", default=[], choices=[item.name for item in BREAKS])
-    arguments.add_argument("--labs", type=int, default=4, help="labs at once (default 4): most of the time is waiting")
+    arguments.add_argument(
+        "--only", action="append", default=[], choices=[item.name for item in BREAKS]
+    )
+    arguments.add_argument(
+        "--labs", type=int, default=4, help="labs at once (default 4): most of the time is waiting"
+    )
     given = arguments.parse_args()
     chosen = [case for case in cases() if not given.only or case.broken.name in given.only]
     before = Path("/proc/loadavg").read_text().split()[0]

@@ -11,7 +11,11 @@ README = Path(__file__).parents[2] / "reports" / "README.md"
 
 def told() -> list[str]:
     """Names as the first column of its table has them; ``attachments/<test>/`` is the folder ``attachments/``."""
-    rows = [line.split("|")[1] for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    rows = [
+        line.split("|")[1]
+        for line in README.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
     names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     return [re.sub(r"/.*", "/", name) for name in names]
 

@@ -48,7 +48,10 @@ class World:
             hosts=tuple(document.get("host_addresses") or ()),
             objects=tuple(document["objects"]),
             network_sets=tuple(document.get("network_sets") or ()),
-            probes={pod: tuple(map(packet, listed)) for pod, listed in (document.get("probes") or {}).items()},
+            probes={
+                pod: tuple(map(packet, listed))
+                for pod, listed in (document.get("probes") or {}).items()
+            },
         )
 
 
@@ -56,7 +59,13 @@ def packet(probe: Sequence[Any]) -> Packet:
     """``[direction, source, destination, protocol, source port, destination port, [icmp type, code]]``."""
     direction, source, destination, protocol, source_port, destination_port, icmp = probe
     return Packet(
-        direction, source, destination, protocol, source_port, destination_port, tuple(icmp) if icmp else None
+        direction,
+        source,
+        destination,
+        protocol,
+        source_port,
+        destination_port,
+        tuple(icmp) if icmp else None,
     )
 
 
@@ -71,7 +80,11 @@ def answer(case: Mapping[str, Any], world: World, version: str | None = None) ->
     objects.take(case["objects"])
     if len(objects.unread) > refused_before:
         return {"id": case["id"], "rejected": objects.unread[refused_before:]}
-    pods = {name: endpoint for name, endpoint in objects.endpoints.items() if endpoint.node == world.node}
+    pods = {
+        name: endpoint
+        for name, endpoint in objects.endpoints.items()
+        if endpoint.node == world.node
+    }
     try:
         windows = {name: objects.windows(endpoint) for name, endpoint in pods.items()}
     except FelixPanic as panic:
@@ -80,8 +93,14 @@ def answer(case: Mapping[str, Any], world: World, version: str | None = None) ->
     return {
         "id": case["id"],
         "acls": {name: listed(policy.acls) for name, policy in windows.items()},
-        "windows": {name: letters(allowed_on_windows(windows[name], asked)) for name, asked in probed.items()},
-        "linux": {name: letters(objects.allowed_on_linux(pods[name], asked)) for name, asked in probed.items()},
+        "windows": {
+            name: letters(allowed_on_windows(windows[name], asked))
+            for name, asked in probed.items()
+        },
+        "linux": {
+            name: letters(objects.allowed_on_linux(pods[name], asked))
+            for name, asked in probed.items()
+        },
     }
 
 

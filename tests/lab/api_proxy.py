@@ -33,9 +33,13 @@ class Asked:
     @property
     def reads(self) -> bool:
         """Whether it can change nothing: get, list, watch, and reviews of one's own access."""
-        if self.upgrade or self.path.partition("?")[0].endswith(("/exec", "/attach", "/portforward")):
+        if self.upgrade or self.path.partition("?")[0].endswith(
+            ("/exec", "/attach", "/portforward")
+        ):
             return False
-        return self.method == "GET" or (self.method == "POST" and self.path.partition("?")[0].endswith(REVIEWS))
+        return self.method == "GET" or (
+            self.method == "POST" and self.path.partition("?")[0].endswith(REVIEWS)
+        )
 
 
 Rule = Callable[[Asked], int]
@@ -110,7 +114,10 @@ class ApiProxy:
             data += more
         head, _, body = data.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
         method, path, _ = first.split(" ", 2)
         asked = Asked(method, path, upgrade="upgrade" in headers)
         while len(body) < int(headers.get("content-length", 0)):
@@ -121,9 +128,13 @@ class ApiProxy:
             return
         self.passed.append(asked)
         if not asked.upgrade:
-            lines = [line for line in lines if not line.lower().startswith("connection:")] + ["Connection: close"]
+            lines = [line for line in lines if not line.lower().startswith("connection:")] + [
+                "Connection: close"
+            ]
         context = ssl.create_default_context(cadata=self.authority)
-        with context.wrap_socket(socket.create_connection(self.upstream), server_hostname=self.upstream[0]) as server:
+        with context.wrap_socket(
+            socket.create_connection(self.upstream), server_hostname=self.upstream[0]
+        ) as server:
             self._open.add(server)
             server.sendall("\r\n".join([first, *lines]).encode("latin-1") + b"\r\n\r\n" + body)
             if asked.upgrade:
@@ -166,7 +177,12 @@ def api_proxy(lab: Path, folder: Path) -> Iterator[ApiProxy]:
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(server)
     pem = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    one = ApiProxy(folder / "kubeconfig-of-the-proxy", (str(parts.hostname), int(parts.port or 443)), pem, server)
+    one = ApiProxy(
+        folder / "kubeconfig-of-the-proxy",
+        (str(parts.hostname), int(parts.port or 443)),
+        pem,
+        server,
+    )
     cluster["server"] = f"https://127.0.0.1:{one.port}"
     cluster["certificate-authority-data"] = base64.b64encode(authority.cert_pem.bytes()).decode()
     one.kubeconfig.write_text(yaml.safe_dump(content))

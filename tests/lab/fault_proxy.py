@@ -38,8 +38,15 @@ def refusing(share: float, seed: int = 0) -> Fault:
             if chance.random() >= share:
                 return None
             code = chance.choice(list(CODES))
-        status = {"kind": "Status", "status": "Failure", "code": code, "reason": CODES[code].replace(" ", "")}
-        headers = {"Content-Type": "application/json"} | ({"Retry-After": "1"} if code == 429 else {})
+        status = {
+            "kind": "Status",
+            "status": "Failure",
+            "code": code,
+            "reason": CODES[code].replace(" ", ""),
+        }
+        headers = {"Content-Type": "application/json"} | (
+            {"Retry-After": "1"} if code == 429 else {}
+        )
         return code, headers, json.dumps(status | {"message": "refused by the gateway"}).encode()
 
     return fault
@@ -100,10 +107,14 @@ class FaultProxy:
         if answer:
             given = answer[1] | {"Content-Length": str(len(answer[2]))}
             told = "".join(f"{key}: {value}\r\n" for key, value in given.items())
-            client.sendall(f"HTTP/1.1 {code} {CODES.get(code, 'OK')}\r\n{told}\r\n".encode() + answer[2])
+            client.sendall(
+                f"HTTP/1.1 {code} {CODES.get(code, 'OK')}\r\n{told}\r\n".encode() + answer[2]
+            )
             return True
         if "upgrade" not in headers:
-            lines = [line for line in lines if not line.lower().startswith("connection:")] + ["Connection: close"]
+            lines = [line for line in lines if not line.lower().startswith("connection:")] + [
+                "Connection: close"
+            ]
         port = self._server.port or 443
         with (
             socket.create_connection((str(self._server.hostname), port), 30) as plain,
@@ -148,14 +159,18 @@ def fault_proxy(kubeconfig: Path, through: Path, fault: Fault) -> Iterator[Fault
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A gateway before a lab that refuses a share of the requests.")
+    parser = argparse.ArgumentParser(
+        description="A gateway before a lab that refuses a share of the requests."
+    )
     parser.add_argument("kubeconfig", type=Path)
     parser.add_argument("through", type=Path)
     parser.add_argument("--share", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with fault_proxy(options.kubeconfig, options.through, refusing(options.share, options.seed)) as gateway:
+    with fault_proxy(
+        options.kubeconfig, options.through, refusing(options.share, options.seed)
+    ) as gateway:
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
         print(gateway.seen)

@@ -45,7 +45,9 @@ class RunningLab:
             )
         return done
 
-    def _kubectl(self, arguments: Sequence[str], stdin: str | None) -> subprocess.CompletedProcess[str]:
+    def _kubectl(
+        self, arguments: Sequence[str], stdin: str | None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["kubectl", "--kubeconfig", str(self.kubeconfig), *arguments],
             input=stdin, capture_output=True, text=True, timeout=60, check=False,
@@ -64,13 +66,20 @@ class RunningLab:
 def hybridlab(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``python -m hybridlab`` to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "hybridlab", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "hybridlab", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
 @contextmanager
 def running_lab(
-    directory: Path, *arguments: str, launcher: Sequence[str] = (), environment: dict[str, str] | None = None
+    directory: Path,
+    *arguments: str,
+    launcher: Sequence[str] = (),
+    environment: dict[str, str] | None = None,
 ) -> Iterator[RunningLab]:
     """Start ``hybridlab up``, wait for the ready line, end it on leaving."""
     kubeconfig = directory / "kubeconfig"
@@ -107,7 +116,9 @@ def _ready_line(reader: int, process: subprocess.Popen[str]) -> str:
             chunk = os.read(reader, 4096)
             if not chunk:
                 said = process.stderr.read() if process.stderr else ""
-                raise RuntimeError(f"the lab ended with {process.wait(timeout=10)} before it was ready: {said}")
+                raise RuntimeError(
+                    f"the lab ended with {process.wait(timeout=10)} before it was ready: {said}"
+                )
             line += chunk
     finally:
         os.close(reader)

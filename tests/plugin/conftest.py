@@ -56,7 +56,9 @@ class Project:
     def __init__(self, path: Path) -> None:
         self.path = path
         (path / "pyproject.toml").write_text(PYPROJECT)
-        (path / "conftest.py").write_text('pytest_plugins = ["conformance.plugin", "stand_in_cluster"]\n')
+        (path / "conftest.py").write_text(
+            'pytest_plugins = ["conformance.plugin", "stand_in_cluster"]\n'
+        )
         (path / "stand_in_cluster.py").write_text(STAND_IN.read_text())
         (path / "suites").mkdir()
 
@@ -69,7 +71,9 @@ class Project:
         )
 
     # A process that Python starts anew, for what a run does as it ends.
-    def start(self, *arguments: str, directory: str = ".", **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, directory: str = ".", **environment: str
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
             cwd=self.path / directory,
@@ -83,7 +87,11 @@ class Project:
     def run(self, *arguments: str, **environment: str) -> Run:
         out = self.path.with_name(f"{self.path.name}.out")
         code = forked.run(
-            ["-p", "no:cacheprovider", *arguments], self.path, {**variables(self.path), **environment}, out, WITHIN
+            ["-p", "no:cacheprovider", *arguments],
+            self.path,
+            {**variables(self.path), **environment},
+            out,
+            WITHIN,
         )
         return self._left(code, out.read_text())
 
@@ -98,8 +106,16 @@ class Project:
 
 def variables(path: Path) -> dict[str, str]:
     """A run's own: of ours what tells pytest and Kubernetes nothing."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "KUBE"))}
-    return {**kept, "PYTHONPATH": f"{path}{os.pathsep}{ROOT / 'lib'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "KUBE"))
+    }
+    return {
+        **kept,
+        "PYTHONPATH": f"{path}{os.pathsep}{ROOT / 'lib'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 @pytest.fixture

@@ -20,15 +20,21 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def run(arguments: list[str], folder: Path, environment: Mapping[str, str], out: Path, within: float) -> int:
+def run(
+    arguments: list[str], folder: Path, environment: Mapping[str, str], out: Path, within: float
+) -> int:
     """``python -m pytest ARGUMENTS``, with the output in a file; its exit code.  Raises TimeoutError."""
-    process = _context().Process(target=_pytest, args=(arguments, str(folder), dict(environment), str(out)))
+    process = _context().Process(
+        target=_pytest, args=(arguments, str(folder), dict(environment), str(out))
+    )
     process.start()
     process.join(within)
     if process.exitcode is None:
         process.kill()
         process.join()
-        raise TimeoutError(f"pytest {' '.join(arguments)} did not end within {within:g} s:\n{out.read_text()}")
+        raise TimeoutError(
+            f"pytest {' '.join(arguments)} did not end within {within:g} s:\n{out.read_text()}"
+        )
     return process.exitcode
 
 
@@ -37,7 +43,9 @@ def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.plugin.warmed"])
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT / "lib"), str(ROOT)))  # where the server looks for it
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        (str(ROOT / "lib"), str(ROOT))
+    )  # where the server looks for it
     try:
         forkserver.ensure_running()
     finally:

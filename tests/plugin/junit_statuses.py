@@ -12,8 +12,16 @@ def statuses(path: Path) -> dict[str, str]:
     """Test (node id) to ``failure``, ``error``, ``skipped`` or ``passed``; where it has several cases, the worst."""
     tags: dict[str, set[str]] = {}
     for case in Xml.parse(path).getroot().iter("testcase"):
-        named = [str(entry.get("value")) for entry in case.iter("property") if entry.get("name") == PROPERTY]
-        ident = named[0] if named else f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        named = [
+            str(entry.get("value"))
+            for entry in case.iter("property")
+            if entry.get("name") == PROPERTY
+        ]
+        ident = (
+            named[0]
+            if named
+            else f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        )
         tags.setdefault(ident, set()).update(child.tag for child in case)
     return {
         ident: next((tag for tag in ("failure", "error", "skipped") if tag in found), "passed")

@@ -42,7 +42,12 @@ def collected() -> dict[str, dict[str, dict[str, Any]]]:
     From a collection of the whole suite.
     """
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", COLLECT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     line = next(line for line in done.stdout.splitlines() if line.startswith("parts "))
     return gathered(json.loads(line.removeprefix("parts ")))
@@ -57,7 +62,9 @@ def gathered(told: Iterable[tuple[str, str, str, bool]]) -> dict[str, dict[str, 
             {"provisional": True} if provisional else {}
         )
         if found.setdefault(claim, {}).setdefault(part, entry) != entry:
-            raise ValueError(f"tests of {claim}, part {part!r}, differ in applies= or provisional=: {entry}")
+            raise ValueError(
+                f"tests of {claim}, part {part!r}, differ in applies= or provisional=: {entry}"
+            )
     return found
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "selecting.md"
 ROW = re.compile(
-    r"^\| `(?P<word>[\w-]+)` \| (?P<what>[^|]+) \| (?P<count>\d+) \| (?P<claims>[A-Z0-9, -]+) \|$", re.MULTILINE
+    r"^\| `(?P<word>[\w-]+)` \| (?P<what>[^|]+) \| (?P<count>\d+) \| (?P<claims>[A-Z0-9, -]+) \|$",
+    re.MULTILINE,
 )
 COLLECT = """
 import os, sys, pytest
@@ -41,7 +42,12 @@ pytest.main(["--collect-only", "-q", "-s", "-p", "no:cacheprovider"], plugins=[C
 def selected(*words: str) -> list[tuple[int, list[str]]]:
     """How many tests each word selects, and which claims they decide."""
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT, *words], cwd=ROOT, capture_output=True, text=True, timeout=240, check=True
+        [sys.executable, "-c", COLLECT, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
     )
     told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("selected ")]
     if len(told) != len(words):

@@ -23,7 +23,11 @@ from conformance.run.provider import Beforehand, Connection, Inspection, Room
 
 
 def node(
-    name: str, os_name: str, build: tuple[int, int] | None = None, dsr: bool | None = True, **more: Any
+    name: str,
+    os_name: str,
+    build: tuple[int, int] | None = None,
+    dsr: bool | None = True,
+    **more: Any,
 ) -> NodeFacts:
     kernel = f"10.0.{build[0]}.{build[1]}" if build else "6.1.0"
     return NodeFacts(
@@ -59,7 +63,10 @@ def facts(**changes: object) -> Facts:
     return Facts(
         nodes=(node("linux-1", "linux"), node("linux-2", "linux"), *windows),
         evidence="lab",
-        **{key: fact(tuple(value) if isinstance(value, list) else value) for key, value in values.items()},  # type: ignore[arg-type]
+        **{
+            key: fact(tuple(value) if isinstance(value, list) else value)
+            for key, value in values.items()
+        },  # type: ignore[arg-type]
     )
 
 
@@ -122,7 +129,9 @@ class StandIn:
             installed=Installed(cluster_uid=str(self.told.get("uid", ""))),
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
             no_lock=str(self.told.get("no_lock", "")),
-            third_party_pods={node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()},  # type: ignore[attr-defined]
+            third_party_pods={
+                node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()
+            },  # type: ignore[attr-defined]
             not_opted_in=str(self.told.get("not_opted_in", "")),
             token_ends=float(str(self.told["token_ends"])) if "token_ends" in self.told else None,
             policies=Beforehand(**self.told.get("policies", {})),  # type: ignore[arg-type]
@@ -188,4 +197,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "undecided: nothing is decided in place of the test's expectations")
+    config.addinivalue_line(
+        "markers", "undecided: nothing is decided in place of the test's expectations"
+    )

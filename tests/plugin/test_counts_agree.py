@@ -69,7 +69,12 @@ DECIDED = {
 
 @pytest.fixture(
     scope="module",
-    params=[["-n", "0"], ["-n", "2"], ["-n", "0", "-p", "rerunfailures", "--reruns", "1"], ["-n", "0", "-k", "test_"]],
+    params=[
+        ["-n", "0"],
+        ["-n", "2"],
+        ["-n", "0", "-p", "rerunfailures", "--reruns", "1"],
+        ["-n", "0", "-k", "test_"],
+    ],
     ids=" ".join,
 )
 def run(request: pytest.FixtureRequest, make_project: Callable[[], Project]) -> Run:
@@ -93,7 +98,9 @@ def test_the_report_counts_its_own_claims(run: Run) -> None:
     verdicts = Counter(claim["verdict"] or "not selected" for claim in claims)
     assert verdicts["VIOLATED"] == counts["VIOLATED"]
     assert verdicts["CONFIRMED"] == counts["CONFIRMED"] + counts["still there"]
-    assert verdicts["NOT_RUN"] == sum(counts.get(word, 0) for word in ("NOT_RUN", "no test", "by hand"))
+    assert verdicts["NOT_RUN"] == sum(
+        counts.get(word, 0) for word in ("NOT_RUN", "no test", "by hand")
+    )
 
 
 def test_the_header_knows_how_many_are_not_about_the_cluster(run: Run) -> None:
@@ -109,10 +116,15 @@ def test_at_most_six_lines_stand_above_the_first_test(run: Run) -> None:
     (last,) = (place for place, line in enumerate(lines) if line.startswith("run: "))
     told = [line for line in lines[first : last + 1] if not line.startswith("note: ")]
     assert len(told) <= 6
-    assert [line.partition(":")[0] for line in told if not line.startswith(" ")][-2:] == ["claims", "run"]
+    assert [line.partition(":")[0] for line in told if not line.startswith(" ")][-2:] == [
+        "claims",
+        "run",
+    ]
 
 
-def test_the_terminal_and_what_is_shown_later_say_them(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_and_what_is_shown_later_say_them(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     line = "claims: " + ", ".join(f"{number} {word}" for word, number in expected(run).items())
     assert line in run.out.splitlines()
     for form in ("text", "markdown"):
@@ -124,13 +136,18 @@ def test_the_page_says_them_to_choose_by_in_its_areas_and_by_its_claims(run: Run
     assert run.folder
     page, counts = (run.folder / "report.html").read_text(), expected(run)
     choices = re.findall(r'name="verdict" value="([^"]+)"> (\d+) ([^<]+)</label>', page)
-    assert [(value, int(number)) for value, number, word in choices if word == value] == list(counts.items())
+    assert [(value, int(number)) for value, number, word in choices if word == value] == list(
+        counts.items()
+    )
     assert f"> all {len(catalog())}</label>" in page
-    assert dict(Counter(re.findall(r'class="claim" id="[^"]+" data-word="([^"]+)"', page))) == counts
+    assert (
+        dict(Counter(re.findall(r'class="claim" id="[^"]+" data-word="([^"]+)"', page))) == counts
+    )
     areas = page.partition('<section id="areas">')[2].partition("</section>")[0]
     *words, whole = re.findall(r'<th class="n">([^<]+)</th>', areas)
     rows = [
-        [int(cell or 0) for cell in re.findall(r'<td class="n[^"]*">(\d*)</td>', row)] for row in areas.split("<tr>")
+        [int(cell or 0) for cell in re.findall(r'<td class="n[^"]*">(\d*)</td>', row)]
+        for row in areas.split("<tr>")
     ]
     sums = [sum(column) for column in zip(*(row for row in rows if row), strict=True)]
     assert dict(zip([*words, whole], sums, strict=True)) == counts | {"all": len(catalog())}
@@ -142,7 +159,11 @@ def test_junit_says_them_and_has_as_many_cases(run: Run) -> None:
     for name in ("junit.xml", "junit-claims.xml"):
         suite = Xml.parse(run.folder / name).getroot()[0]
         properties = {str(one.get("name")): one.get("value") for one in suite.iter("property")}
-        told = {name.removeprefix("claims "): value for name, value in properties.items() if name.startswith("claims ")}
+        told = {
+            name.removeprefix("claims "): value
+            for name, value in properties.items()
+            if name.startswith("claims ")
+        }
         assert told == {word: str(number) for word, number in counts.items()}
     assert suite.get("tests") == str(len(catalog()) - counts.get("not selected", 0))
     assert suite.get("failures") == str(counts["VIOLATED"] - 1), "what is waived fails no job"
@@ -159,5 +180,8 @@ def test_what_was_violated_once_and_not_again_is_counted_as_it_is_told(run: Run)
 
 def test_the_first_line_of_the_page_counts_what_is_violated_alike(run: Run) -> None:
     assert run.folder
-    assert "<h1>3 claims are violated; violated, and waived: DEMO-5</h1>" in (run.folder / "report.html").read_text()
+    assert (
+        "<h1>3 claims are violated; violated, and waived: DEMO-5</h1>"
+        in (run.folder / "report.html").read_text()
+    )
     assert json.loads((run.folder / "conformance.json").read_text())["counts"]["VIOLATED"] == 4

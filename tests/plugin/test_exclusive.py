@@ -61,13 +61,23 @@ class Interval:
 
 def turns(run: Run) -> list[Interval]:
     assert run.folder, run.out
-    lines = [line for path in RunDirectory(run.folder).turns.glob("*.jsonl") for line in path.read_text().splitlines()]
-    return sorted((Interval(**json.loads(line)) for line in lines), key=lambda interval: interval.began)
+    lines = [
+        line
+        for path in RunDirectory(run.folder).turns.glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    return sorted(
+        (Interval(**json.loads(line)) for line in lines), key=lambda interval: interval.began
+    )
 
 
 def may_not_meet(interval: Interval, other: Interval) -> bool:
     kinds = {interval.kind, other.kind}
-    return "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and interval.node == other.node)
+    return (
+        "cluster" in kinds
+        or kinds == {"node", "shared"}
+        or (kinds == {"node"} and interval.node == other.node)
+    )
 
 
 def assert_apart(found: list[Interval]) -> None:
@@ -75,7 +85,9 @@ def assert_apart(found: list[Interval]) -> None:
 
 
 @pytest.mark.parametrize("distribution", ["load", "worksteal"])
-def test_exclusive_tests_overlap_with_none_and_shared_ones_do(project: Project, distribution: str) -> None:
+def test_exclusive_tests_overlap_with_none_and_shared_ones_do(
+    project: Project, distribution: str
+) -> None:
     project.suite(MIXED)
     run = project.run("-n", "8" if distribution == "load" else "4", "--dist", distribution)
     assert run.code == 0, run.out
@@ -89,12 +101,16 @@ def test_exclusive_tests_overlap_with_none_and_shared_ones_do(project: Project, 
 def test_without_workers_exclusive_tests_come_last_and_all_is_the_same(project: Project) -> None:
     project.suite(MIXED)
     alone, parallel = project.run("-n", "0"), project.run("-n", "4")
-    assert [interval.kind for interval in turns(alone)] == ["shared"] * 24 + ["node"] * 4 + ["cluster"] * 2
+    assert [interval.kind for interval in turns(alone)] == ["shared"] * 24 + ["node"] * 4 + [
+        "cluster"
+    ] * 2
     assert verdicts(alone) == verdicts(parallel)
     assert alone.code == parallel.code == 0
 
 
-def test_tests_that_wait_long_come_first_and_exclusive_ones_last_all_the_same(project: Project) -> None:
+def test_tests_that_wait_long_come_first_and_exclusive_ones_last_all_the_same(
+    project: Project,
+) -> None:
     long = """
 from conformance.marks import begins_early
 
@@ -115,7 +131,9 @@ def test_long_and_exclusive():
     assert [name.partition("[")[0] for name in names[1:25]] == ["test_shared"] * 24
 
 
-def test_of_tests_with_nodes_to_themselves_those_of_each_system_take_turns(project: Project) -> None:
+def test_of_tests_with_nodes_to_themselves_those_of_each_system_take_turns(
+    project: Project,
+) -> None:
     linux = """
 @verifies("XOP-3", part="linux nodes", alone_on="linux")
 def test_linux_nodes():
@@ -127,7 +145,9 @@ def test_linux_nodes():
     assert names == ["test_node", "test_linux_nodes", *["test_node"] * 3, *["test_cluster"] * 2]
 
 
-def test_a_busy_worker_keeps_no_heap_of_tests_from_another(project: Project, tmp_path: Path) -> None:
+def test_a_busy_worker_keeps_no_heap_of_tests_from_another(
+    project: Project, tmp_path: Path
+) -> None:
     done = tmp_path / "done"
     done.mkdir()
     project.suite(f"""
@@ -154,7 +174,9 @@ def verdicts(run: Run) -> dict[str, str]:
     return {test["test"]: test["verdict"] for test in run.report["tests"]}
 
 
-def test_node_exclusive_tests_are_dealt_out_over_the_nodes_alike_in_all_workers(project: Project) -> None:
+def test_node_exclusive_tests_are_dealt_out_over_the_nodes_alike_in_all_workers(
+    project: Project,
+) -> None:
     project.suite(MIXED)
     run = project.run("-n", "3", "-k", "test_node")
     assert sorted(interval.node for interval in turns(run)) == ["win-0", "win-0", "win-1", "win-1"]
@@ -163,7 +185,9 @@ def test_node_exclusive_tests_are_dealt_out_over_the_nodes_alike_in_all_workers(
     assert {test["exclusive"] for test in run.report["tests"]} == {"node win-0", "node win-1"}
 
 
-def test_tests_that_ask_for_one_node_are_dealt_out_apart_from_those_that_ask_for_each_builds(project: Project) -> None:
+def test_tests_that_ask_for_one_node_are_dealt_out_apart_from_those_that_ask_for_each_builds(
+    project: Project,
+) -> None:
     project.suite("""
 @verifies("RST-3")
 def test_one(own_node):
@@ -184,7 +208,9 @@ def test_one_more(own_node):
 def test_tests_of_two_nodes_may_run_side_by_side(project: Project) -> None:
     project.suite(MIXED.replace("SLEEP = 0.04", "SLEEP = 0.5"))
     found = turns(project.run("-n", "2", "-k", "test_node and (0 or 1)"))
-    assert [interval.node for interval in found] == ["win-0", "win-1"] or [interval.node for interval in found] == [
+    assert [interval.node for interval in found] == ["win-0", "win-1"] or [
+        interval.node for interval in found
+    ] == [
         "win-1",
         "win-0",
     ]
@@ -215,10 +241,14 @@ def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: P
     stop.set()
     for thread in threads:
         thread.join()
-    assert began - asked <= 6  # those at the turnstile before it, at most: each stream's current and next
+    assert (
+        began - asked <= 6
+    )  # those at the turnstile before it, at most: each stream's current and next
 
 
-def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it(tmp_path: Path) -> None:
+def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it(
+    tmp_path: Path,
+) -> None:
     """Whoever waits for it stands in nobody's way: shared tests, and those with a node to themselves, go on."""
     gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
     for gate in gates:
@@ -231,7 +261,9 @@ def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it
         hold.release()
 
     exclusive = [Exclusivity(kind="cluster"), Exclusivity(kind="node", node="a")]
-    threads = [threading.Thread(target=turn, args=pair) for pair in zip(gates, exclusive, strict=False)]
+    threads = [
+        threading.Thread(target=turn, args=pair) for pair in zip(gates, exclusive, strict=False)
+    ]
     for thread in threads:
         thread.start()
     gates[2].enter(SHARED, "shared", print).release()
@@ -247,16 +279,24 @@ def test_an_exclusive_turn_begins_when_all_are_through_with_what_comes_before_it
 
 
 @pytest.mark.parametrize(
-    "wants", [Exclusivity(kind="node", node="b"), Exclusivity(kind="node", node="b", also=("a",))], ids=str
+    "wants",
+    [Exclusivity(kind="node", node="b"), Exclusivity(kind="node", node="b", also=("a",))],
+    ids=str,
 )
 def test_who_waits_for_a_node_keeps_nobody_from_another(tmp_path: Path, wants: Exclusivity) -> None:
     gates = [ReadWriteGate(tmp_path, ["a", "b"], patience=60) for _ in range(3)]
-    first, got = gates[0].enter(Exclusivity(kind="node", node="b"), "first", print), list[HeldLocks]()
-    waits = threading.Thread(target=lambda: got.append(gates[1].enter(wants, "second", print)), daemon=True)
+    first, got = (
+        gates[0].enter(Exclusivity(kind="node", node="b"), "first", print),
+        list[HeldLocks](),
+    )
+    waits = threading.Thread(
+        target=lambda: got.append(gates[1].enter(wants, "second", print)), daemon=True
+    )
     waits.start()
     waits.join(0.1)
     beside = threading.Thread(
-        target=lambda: gates[2].enter(Exclusivity(kind="node", node="a"), "third", print).release(), daemon=True
+        target=lambda: gates[2].enter(Exclusivity(kind="node", node="a"), "third", print).release(),
+        daemon=True,
     )
     beside.start()
     beside.join(10)
@@ -353,7 +393,12 @@ def test_cluster(looks, number, record):
         for claim in ("CONN-1", "VXLAN-10")
         for result in run.claim(claim)["results"]
     }
-    assert looks == {"test_shared": 0, "test_cluster[0]": 0, "test_cluster[1]": 1, "test_cluster[2]": 2}
+    assert looks == {
+        "test_shared": 0,
+        "test_cluster[0]": 0,
+        "test_cluster[1]": 1,
+        "test_cluster[2]": 2,
+    }
 
 
 def test_an_error_in_looking_again_is_inconclusive(project: Project) -> None:
@@ -417,10 +462,16 @@ def test_a_disruptive_node_takes_all_that_concerns_a_node(project: Project) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--disruptive-node", "win-7"), "no such node, it has linux-1 (linux), linux-2 (linux), win-0 (windows)"),
+        (
+            ("--disruptive-node", "win-7"),
+            "no such node, it has linux-1 (linux), linux-2 (linux), win-0 (windows)",
+        ),
         (("--kubeconfig=lane", "--disruptive-node", "win-1"), "add --allow-disruptive"),
         (("--no-disruptive", "--disruptive-node", "win-1"), "contradict each other"),
-        (("--disruptive-node", "linux-1"), "linux-1: no test changes a node of its system; name win-0 or "),
+        (
+            ("--disruptive-node", "linux-1"),
+            "linux-1: no test changes a node of its system; name win-0 or ",
+        ),
     ],
 )
 def test_a_wrong_disruptive_node_is_4_before_anything_is_touched(
@@ -440,7 +491,9 @@ def test_a_named_cluster_needs_permission(project: Project) -> None:
     assert run.verdict("VXLAN-10") == "NOT_RUN"
     assert run.claim("VXLAN-10")["remedy"] == "allow that with --allow-cluster-disruptive"
     assert (
-        project.run("--kubeconfig=lane", "--allow-cluster-disruptive", "-k", "test_cluster").verdict("VXLAN-10")
+        project.run(
+            "--kubeconfig=lane", "--allow-cluster-disruptive", "-k", "test_cluster"
+        ).verdict("VXLAN-10")
         == "CONFIRMED"
     )
 
@@ -475,4 +528,6 @@ def test_cluster():
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
     locks = RunDirectory((project.path / "reports" / "latest").resolve()).locks
-    ReadWriteGate(locks, ["win-0"], patience=60).enter(Exclusivity(kind="cluster"), "next", print).release()
+    ReadWriteGate(locks, ["win-0"], patience=60).enter(
+        Exclusivity(kind="cluster"), "next", print
+    ).release()

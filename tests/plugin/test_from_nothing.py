@@ -184,7 +184,9 @@ def confirmed(run: Run) -> int:
 
 
 @pytest.mark.parametrize("arguments", [["--setup-plan"], ["--setup-only"], ["-p", "skips_calls"]])
-def test_a_run_that_leaves_out_calls_confirms_nothing(project: Project, arguments: list[str]) -> None:
+def test_a_run_that_leaves_out_calls_confirms_nothing(
+    project: Project, arguments: list[str]
+) -> None:
     found = project.run("-n", "0", *arguments)
     assert confirmed(found) == 0, found.out
     assert found.verdict("CONN-1") == "NOT_RUN"
@@ -195,7 +197,9 @@ def test_expectations_that_are_emptied_confirm_nothing(expecting: Project) -> No
     assert confirmed(expecting.run("-n", "0")) == 5
     found = expecting.run("-n", "0", "-p", "empties_expectations")
     assert confirmed(found) == 0, found.out
-    assert {found.verdict(claim) for claim in ("CONN-1", "POL-1", "DEMO-1", "XHOST-1", "ENC-5")} == {"NOT_RUN"}
+    assert {
+        found.verdict(claim) for claim in ("CONN-1", "POL-1", "DEMO-1", "XHOST-1", "ENC-5")
+    } == {"NOT_RUN"}
 
 
 def test_expectations_without_closed_halves_confirm_no_denial(expecting: Project) -> None:
@@ -207,7 +211,9 @@ def test_expectations_without_closed_halves_confirm_no_denial(expecting: Project
 def test_only_expectations_confirm() -> None:
     quiet = ("kube", "facts", "pods", "probe", "policy", "disrupt", "undo")
     files = [file for room in quiet for file in (ROOT / "lib" / "conformance" / room).rglob("*.py")]
-    assert [file.name for file in files if "ClaimVerdict.CONFIRMED" in file.read_text(encoding="utf-8")] == []
+    assert [
+        file.name for file in files if "ClaimVerdict.CONFIRMED" in file.read_text(encoding="utf-8")
+    ] == []
 
 
 def test_a_body_that_decides_confirms(run: Run) -> None:
@@ -233,13 +239,22 @@ def test_a_limitation_that_was_only_read_is_partly_not_run_and_says_how_to_run_i
 
 def test_a_requirement_can_be_read_and_says_that_its_active_half_was_not_run(run: Run) -> None:
     assert run.verdict("ENC-5") == "CONFIRMED"
-    line = next(number for number, line in enumerate(run.out.splitlines()) if line.startswith("CONFIRMED    ENC-5"))
+    line = next(
+        number
+        for number, line in enumerate(run.out.splitlines())
+        if line.startswith("CONFIRMED    ENC-5")
+    )
     assert "it was only read, not tried by a change" in run.out.splitlines()[line + 1]
 
 
-def test_a_node_that_could_not_be_judged_makes_the_test_an_error_and_is_named_by_its_build(run: Run) -> None:
+def test_a_node_that_could_not_be_judged_makes_the_test_an_error_and_is_named_by_its_build(
+    run: Run,
+) -> None:
     found = run.claim("CONN-6")
-    assert (found["verdict"], found["builds"]) == ("INCONCLUSIVE", {"17763": "INCONCLUSIVE", "20348": "CONFIRMED"})
+    assert (found["verdict"], found["builds"]) == (
+        "INCONCLUSIVE",
+        {"17763": "INCONCLUSIVE", "20348": "CONFIRMED"},
+    )
     assert "INCONCLUSIVE on 17763, CONFIRMED on 20348" in run.out
     assert run.code == 6
 

@@ -41,7 +41,10 @@ TAKES = json.dumps({"opening takes": 1, "inspecting takes": 1, "cleaning up take
 
 def told(out: str, what: str) -> list[int]:
     """The seconds with which it was told that something goes on."""
-    return [int(seconds) for seconds in re.findall(rf"^\[(\d+) s\] {re.escape(what)}$", out, re.MULTILINE)]
+    return [
+        int(seconds)
+        for seconds in re.findall(rf"^\[(\d+) s\] {re.escape(what)}$", out, re.MULTILINE)
+    ]
 
 
 @pytest.fixture
@@ -51,7 +54,9 @@ def slow(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("options", [["-n", "0"], ["-n", "2"], ["-n", "0", "-q", "-s"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["-n", "0"], ["-n", "2"], ["-n", "0", "-q", "-s"]], ids=" ".join
+)
 def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[str]) -> None:
     run = slow.run(*options, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES)
     assert run.code == 0, run.out
@@ -78,8 +83,12 @@ def test_a_lab_of_one_s_own_is_told_of_as_a_lab(slow: Project) -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(slow: Project, workers: str) -> None:
-    process = slow.start("-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES)
+def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
+    slow: Project, workers: str
+) -> None:
+    process = slow.start(
+        "-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=TAKES
+    )
     wait_for(slow.path / "here")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     run = slow.finish(process)
@@ -90,9 +99,13 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(slow: Project, w
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(slow: Project, workers: str) -> None:
+def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(
+    slow: Project, workers: str
+) -> None:
     takes = json.dumps({"cleaning up takes": 20})
-    process = slow.start("-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=takes)
+    process = slow.start(
+        "-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=takes
+    )
     wait_for(slow.path / "here")
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(2)  # it is being removed by now
@@ -114,8 +127,12 @@ def test_what_is_over_is_not_told_of_any_more(slow: Project, workers: str) -> No
 
 def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) -> None:
     (project.path / "timings.yaml").write_text(PATIENCE)
-    (project.path / ".pdbrc").write_text("import time\ntime.sleep(4)\nq\n")  # what a user does there
+    (project.path / ".pdbrc").write_text(
+        "import time\ntime.sleep(4)\nq\n"
+    )  # what a user does there
     project.suite('@verifies("CONN-1")\ndef test_it(record):\n    raise Nonconformance("refused")')
     run = project.finish(project.start("-n", "0", "--pdb", "--timings=timings.yaml"))
     assert "Quitting debugger" in run.out, run.out
-    assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, "what was told before that is no more"
+    assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, (
+        "what was told before that is no more"
+    )

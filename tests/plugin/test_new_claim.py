@@ -52,19 +52,36 @@ def contents(root: Path) -> dict[str, bytes]:
 
 def environment(checkout: Path) -> dict[str, str]:
     """Ours, with the copy's libraries in place of this checkout's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
     return {**kept, "PYTHONPATH": f"{checkout / 'lib'}:{checkout}", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def new_claim(checkout: Path, *given: str) -> subprocess.CompletedProcess[str]:
     command = ["make", "--no-print-directory", "new-claim", f"PYTHON={sys.executable}", *given]
-    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False, env=environment(checkout))
+    return subprocess.run(
+        command,
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(checkout),
+    )
 
 
 def pytest_in(checkout: Path, *given: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *given]
     return subprocess.run(
-        command, cwd=checkout, capture_output=True, text=True, check=False, env=environment(checkout), timeout=240
+        command,
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(checkout),
+        timeout=240,
     )
 
 
@@ -76,7 +93,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = new_claim(made, "ID=IPAM-15")
     assert done.returncode == 0, done.stdout + done.stderr
     after = contents(made)
-    touched = sorted(name for name in after.keys() | before.keys() if after.get(name) != before.get(name))
+    touched = sorted(
+        name for name in after.keys() | before.keys() if after.get(name) != before.get(name)
+    )
     assert touched == ["lib/conformance/catalog/data/ipam.yaml", "suites/ipam/test_ipam_15.py"]
     assert len(touched) <= AT_MOST
     assert done.stdout.splitlines()[:-1] == touched
@@ -106,9 +125,13 @@ def test_what_is_generated_stays_current(checkout: Path) -> None:
 
 def test_the_claim_is_not_run_and_says_why(checkout: Path) -> None:
     done = pytest_in(checkout, "--claim=IPAM-15", "--report-dir=reports")
-    report = json.loads((checkout / "reports" / "latest" / "conformance.json").read_text(encoding="utf-8"))
+    report = json.loads(
+        (checkout / "reports" / "latest" / "conformance.json").read_text(encoding="utf-8")
+    )
     claim = next(claim for claim in report["claims"] if claim["id"] == "IPAM-15")
-    assert (claim["verdict"], claim["reason"]) == ("NOT_RUN", "IPAM-15 is not written yet"), done.stdout
+    assert (claim["verdict"], claim["reason"]) == ("NOT_RUN", "IPAM-15 is not written yet"), (
+        done.stdout
+    )
     assert "IPAM-15" in done.stdout
 
 
@@ -123,16 +146,23 @@ def test_the_claim_is_not_run_and_says_why(checkout: Path) -> None:
         (["ID=IPAM-16", "AREA=bgp"], "claims IPAM are in ipam.yaml, not in bgp.yaml"),
     ],
 )
-def test_what_cannot_be_begun_is_refused_and_changes_nothing(checkout: Path, given: list[str], said: str) -> None:
+def test_what_cannot_be_begun_is_refused_and_changes_nothing(
+    checkout: Path, given: list[str], said: str
+) -> None:
     before = contents(checkout / "lib" / "conformance" / "catalog"), contents(checkout / "suites")
     done = new_claim(checkout, *given)
     assert done.returncode != 0
     assert said in done.stderr
-    assert (contents(checkout / "lib" / "conformance" / "catalog"), contents(checkout / "suites")) == before
+    assert (
+        contents(checkout / "lib" / "conformance" / "catalog"),
+        contents(checkout / "suites"),
+    ) == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_skeleton_of_each_kind_keeps_the_conventions_and_names_what_is_there(tmp_path: Path, kind: str) -> None:
+def test_a_skeleton_of_each_kind_keeps_the_conventions_and_names_what_is_there(
+    tmp_path: Path, kind: str
+) -> None:
     for folder in ("lib/conformance/catalog/data", "suites"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     entry, test = add(tmp_path, "CONN-8", kind=kind)
@@ -158,12 +188,19 @@ def test_the_first_claim_of_a_family_goes_to_the_area_that_is_named(tmp_path: Pa
         shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy2(ROOT / "Makefile", tmp_path)
     done = new_claim(tmp_path, "ID=NEW-1", "AREA=ipam", "SOURCE=calico#10199")
-    assert done.stdout.splitlines()[:-1] == ["lib/conformance/catalog/data/ipam.yaml", "suites/ipam/test_new_1.py"]
-    assert "sources: [calico#10199]" in (tmp_path / "lib/conformance/catalog/data/ipam.yaml").read_text("utf-8")
+    assert done.stdout.splitlines()[:-1] == [
+        "lib/conformance/catalog/data/ipam.yaml",
+        "suites/ipam/test_new_1.py",
+    ]
+    assert "sources: [calico#10199]" in (
+        tmp_path / "lib/conformance/catalog/data/ipam.yaml"
+    ).read_text("utf-8")
 
 
 def test_every_line_that_the_page_would_add_stands_in_the_repository() -> None:
-    found = re.findall(r"^--- a/(\S+)\n((?:\+.*\n)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.findall(
+        r"^--- a/(\S+)\n((?:\+.*\n)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(found) == 4
     for name, added in found:
         there = (ROOT / name).read_text(encoding="utf-8").splitlines()

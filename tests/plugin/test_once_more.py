@@ -45,7 +45,9 @@ def test_last(record, kept):
         ('raise Wavered("it wavers again")', ("INCONCLUSIVE", 6, "error")),
     ],
 )
-def test_it_is_decided_at_the_end(project: Project, workers: str, second: str, told: tuple[str, int, str]) -> None:
+def test_it_is_decided_at_the_end(
+    project: Project, workers: str, second: str, told: tuple[str, int, str]
+) -> None:
     verdict, code, tag = told
     project.suite(SUITE.format(second=second, last="pass"))
     run = project.run("-n", workers, "-v")
@@ -54,9 +56,15 @@ def test_it_is_decided_at_the_end(project: Project, workers: str, second: str, t
     assert (project.path / "ended").read_text() == "the session's fixture ended\n"
     (reason,) = [run.claim("CONN-1")["reason"]]
     assert run.verdict("CONN-1") == verdict
-    assert "it wavers again" in reason or reason == "FLAKY (INCONCLUSIVE, CONFIRMED): Wavered: CONN-1  it wavers"
+    assert (
+        "it wavers again" in reason
+        or reason == "FLAKY (INCONCLUSIVE, CONFIRMED): Wavered: CONN-1  it wavers"
+    )
     assert "RUN ONCE MORE LATER" in run.out
-    assert "run once more now, since what they saw may have passed: suites/test_it.py::test_first" in run.out
+    assert (
+        "run once more now, since what they saw may have passed: suites/test_it.py::test_first"
+        in run.out
+    )
     assert run.folder
     cases = Xml.parse(run.folder / "junit.xml").getroot().findall(".//testcase")
     assert [(case.get("name"), [child.tag for child in case if child.tag in ("failure", "error")]) for case in cases] \

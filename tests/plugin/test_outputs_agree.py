@@ -150,8 +150,18 @@ EXPECTED = {
     "test_violated_and_clearing_up_fails": "VIOLATED",
 }
 
-JUNIT = {"VIOLATED": "failure", "INCONCLUSIVE": "error", "NOT_RUN": "skipped", "NOT_APPLICABLE": "skipped"}
-ALLURE = {"VIOLATED": "failed", "INCONCLUSIVE": "broken", "NOT_RUN": "unknown", "NOT_APPLICABLE": "skipped"}
+JUNIT = {
+    "VIOLATED": "failure",
+    "INCONCLUSIVE": "error",
+    "NOT_RUN": "skipped",
+    "NOT_APPLICABLE": "skipped",
+}
+ALLURE = {
+    "VIOLATED": "failed",
+    "INCONCLUSIVE": "broken",
+    "NOT_RUN": "unknown",
+    "NOT_APPLICABLE": "skipped",
+}
 
 
 @pytest.fixture(scope="module", params=["one process", "two workers"])
@@ -170,10 +180,16 @@ def test_every_test_gets_its_verdict(run: Run) -> None:
 
 
 def test_what_a_lost_node_has_taken_away_names_the_node_and_does_not_ask_for_more(run: Run) -> None:
-    told = next(test for test in run.report["tests"] if name(test["test"]) == "test_lacking_since_a_node_was_lost")
+    told = next(
+        test
+        for test in run.report["tests"]
+        if name(test["test"]) == "test_lacking_since_a_node_was_lost"
+    )
     said = [told, *run.claim("CONN-3")["results"]]
     reason = "node win-0 was lost during the run: Ready Unknown"
-    assert {(one["verdict"], one["reason"], one["remedy"]) for one in said} == {("INCONCLUSIVE", reason, "")}
+    assert {(one["verdict"], one["reason"], one["remedy"]) for one in said} == {
+        ("INCONCLUSIVE", reason, "")
+    }
     assert f"EnvironmentBroken: {reason}" in run.out
 
 
@@ -189,7 +205,10 @@ def test_junit_says_the_same(run: Run) -> None:
 
 def test_allure_says_the_same(run: Run) -> None:
     assert run.folder
-    said = {name(test): status for test, status in allure_results.written_tests(run.folder / "allure").items()}
+    said = {
+        name(test): status
+        for test, status in allure_results.written_tests(run.folder / "allure").items()
+    }
     assert said == {test: ALLURE.get(verdict, "passed") for test, verdict in EXPECTED.items()}
 
 
@@ -200,14 +219,18 @@ def allure(run: Run) -> list[dict[str, Any]]:
 
 def of_test(run: Run, test: str) -> dict[str, Any]:
     return next(
-        item for item in allure(run) if {"name": "test", "value": f"suites/test_it.py::{test}"} in item["labels"]
+        item
+        for item in allure(run)
+        if {"name": "test", "value": f"suites/test_it.py::{test}"} in item["labels"]
     )
 
 
 def test_allure_s_own_plugin_wrote_the_results_of_tests(run: Run) -> None:
     for result in allure(run):
         kinds = {label["name"] for label in result["labels"]}
-        assert {"framework", "thread"} <= kinds or not result["fullName"].startswith("suites"), result
+        assert {"framework", "thread"} <= kinds or not result["fullName"].startswith("suites"), (
+            result
+        )
 
 
 def test_allure_has_the_statement_as_title_the_verdict_s_word_and_no_fixtures(run: Run) -> None:
@@ -220,20 +243,33 @@ def test_allure_has_the_statement_as_title_the_verdict_s_word_and_no_fixtures(ru
     assert "Evidence: lab" in violated["description"]
     assert all(link["url"].startswith("https://") for link in violated["links"])
     assert violated["links"]
-    assert of_test(run, "test_confirmed[linux-windows]")["name"].startswith("VXLAN-1 (linux->windows pod-ip): ")
+    assert of_test(run, "test_confirmed[linux-windows]")["name"].startswith(
+        "VXLAN-1 (linux->windows pod-ip): "
+    )
 
 
 def test_allure_s_steps_are_what_was_expected_and_seen_between_nodes(run: Run) -> None:
-    steps = [(step["name"], step["status"]) for step in of_test(run, "test_confirmed[linux-windows]")["steps"]]
+    steps = [
+        (step["name"], step["status"])
+        for step in of_test(run, "test_confirmed[linux-windows]")["steps"]
+    ]
     assert steps == [
-        ("linux-1 to win-0: as expected, silently dropped, reached, because decided by the stand-in", "passed")
+        (
+            "linux-1 to win-0: as expected, silently dropped, reached, because decided by the stand-in",
+            "passed",
+        )
     ]
 
 
 def test_a_claim_without_a_test_is_in_allure_with_its_reason_and_is_never_green(run: Run) -> None:
-    untested = [item for item in allure(run) if {"name": "tag", "value": "no test"} in item["labels"]]
+    untested = [
+        item for item in allure(run) if {"name": "tag", "value": "no test"} in item["labels"]
+    ]
     assert {item["status"] for item in untested} == {"skipped", "unknown"}
-    assert any(item["statusDetails"]["message"] == "NOT_RUN: there is no test for it yet" for item in untested)
+    assert any(
+        item["statusDetails"]["message"] == "NOT_RUN: there is no test for it yet"
+        for item in untested
+    )
     assert len({item["uuid"] for item in allure(run)}) == len(allure(run))
 
 
@@ -246,16 +282,23 @@ def test_junit_names_versions_once_and_carries_no_machine_s_text(run: Run) -> No
     told = {property_.get("name"): property_.get("value") for property_ in properties}
     assert told["calico_version"] == "v3.31.2"
     assert told["node win-0"] == "Windows 20348.2762, Calico v3.31.2"
-    assert not [element for element in suite.iter("property") if element.get("name") == junit.OUTCOME]
+    assert not [
+        element for element in suite.iter("property") if element.get("name") == junit.OUTCOME
+    ]
 
 
-def test_a_second_junit_file_has_a_case_per_claim_in_which_unmet_and_not_run_are_seen(run: Run) -> None:
+def test_a_second_junit_file_has_a_case_per_claim_in_which_unmet_and_not_run_are_seen(
+    run: Run,
+) -> None:
     assert run.folder
     suite = Xml.parse(run.folder / "junit-claims.xml").getroot().find("testsuite")
     assert suite is not None
     cases = {str(case.get("name")).split()[0]: case for case in suite.findall("testcase")}
     assert len(cases) == sum(1 for claim in run.report["claims"] if claim["verdict"])
-    shown = {claim: [child.tag for child in cases[claim]] for claim in ("PLAT-6", "VXLAN-4", "VXLAN-1", "PLAT-1")}
+    shown = {
+        claim: [child.tag for child in cases[claim]]
+        for claim in ("PLAT-6", "VXLAN-4", "VXLAN-1", "PLAT-1")
+    }
     assert shown == {
         "PLAT-6": ["skipped", "system-out"], "VXLAN-4": ["failure", "system-out"], "VXLAN-1": ["system-out"],
         "PLAT-1": ["skipped", "system-out"],
@@ -272,7 +315,9 @@ def test_allure_files_a_test_under_area_and_claim(run: Run) -> None:
     assert ("story", "unmet") in labels
     assert ("tag", "UNMET") in labels
     assert any(kind == "feature" and value.startswith("PLAT-6 ") for kind, value in labels)
-    assert "calico_version=v3.31.2" in (run.folder / "allure" / "environment.properties").read_text()
+    assert (
+        "calico_version=v3.31.2" in (run.folder / "allure" / "environment.properties").read_text()
+    )
 
 
 @pytest.mark.parametrize(("test", "verdict"), EXPECTED.items())
@@ -319,7 +364,9 @@ def test_the_summary_says_what_kind_of_evidence_it_is(run: Run) -> None:
     assert run.report["run"]["evidence"] == "lab"
 
 
-def test_show_says_again_what_the_run_said_at_its_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_again_what_the_run_said_at_its_end(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = run.out.splitlines()
     begins = next(number for number, line in enumerate(lines) if re.fullmatch("=+ claims =+", line))
     ends = next(number for number, line in enumerate(lines) if line.startswith("report: "))
@@ -339,7 +386,14 @@ def test_every_claim_says_why_it_is_about_the_cluster(run: Run) -> None:
 def test_a_run_leaves_what_the_page_about_it_names_and_nothing_else(run: Run) -> None:
     assert run.folder
     assert left_by_a_run.untold(run.folder) == []
-    always = {"report.html", "conformance.json", "junit.xml", "junit-claims.xml", "allure/", "attachments/"}
+    always = {
+        "report.html",
+        "conformance.json",
+        "junit.xml",
+        "junit-claims.xml",
+        "allure/",
+        "attachments/",
+    }
     assert always <= set(left_by_a_run.told())
     assert [name for name in always if not (run.folder / name).exists()] == []
 

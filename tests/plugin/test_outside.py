@@ -21,18 +21,25 @@ def collected(*arguments: str, own: Path, where: Path = CHECKOUT) -> tuple[int, 
     """Pytest's exit code and answer, with the entry point that an installed suite has."""
     plugins = ("-p", "no:cacheprovider", "-p", "no:calico-conformance", "-p", "conformance.outside")
     out = own.with_name(f"{own.name}.out")
-    code = forked.run([*plugins, *arguments, "--collect-only", "-q"], where, variables(where), out, 60)
+    code = forked.run(
+        [*plugins, *arguments, "--collect-only", "-q"], where, variables(where), out, 60
+    )
     return code, out.read_text()
 
 
 @pytest.mark.parametrize("option", WITH_PATHS)
-def test_a_path_apart_from_its_option_is_refused_with_what_to_write(option: str, tmp_path: Path) -> None:
+def test_a_path_apart_from_its_option_is_refused_with_what_to_write(
+    option: str, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "a file"
     elsewhere.touch()
     (tmp_path / "pytest.ini").touch()  # else whatever lies in a directory above may be the root
     code, said = collected(option, str(elsewhere), own=tmp_path)
     assert code == 4
-    assert f"ERROR: {option} PATH: write {option}=PATH; apart from its option pytest takes the path" in said
+    assert (
+        f"ERROR: {option} PATH: write {option}=PATH; apart from its option pytest takes the path"
+        in said
+    )
     assert f"(rootdir is {tmp_path})" in said
 
 

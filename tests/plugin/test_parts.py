@@ -14,7 +14,9 @@ pytestmark = pytest.mark.xdist_group("parts")
 
 
 def test_the_gates_know_every_part_that_the_suite_decides() -> None:
-    assert parts.FILE.read_text(encoding="utf-8") == parts.page(), "write it anew: python -m tests.plugin.parts"
+    assert parts.FILE.read_text(encoding="utf-8") == parts.page(), (
+        "write it anew: python -m tests.plugin.parts"
+    )
 
 
 def test_tests_of_one_part_that_do_not_agree_on_its_clusters_are_refused() -> None:
@@ -25,7 +27,9 @@ def test_tests_of_one_part_that_do_not_agree_on_its_clusters_are_refused() -> No
 
 
 def test_every_demand_asks_for_some_part() -> None:
-    assert [demand.claim for each in sets().values() for demand in each.demands if not demand.parts] == []
+    assert [
+        demand.claim for each in sets().values() for demand in each.demands if not demand.parts
+    ] == []
 
 
 def demanded() -> set[str]:
@@ -35,13 +39,17 @@ def demanded() -> set[str]:
 
 def test_every_claim_with_a_test_is_in_a_set_or_left_out_for_a_reason() -> None:
     tested, left_out = set(parts.collected()), dict(sets().excluded)
-    assert tested - demanded() == set(left_out), "in no set, or left out although it has no test or is in a set"
+    assert tested - demanded() == set(left_out), (
+        "in no set, or left out although it has no test or is in a set"
+    )
     assert all(len(reason.split()) > 4 for reason in left_out.values())
 
 
 def test_a_capability_is_left_out_of_every_set_for_no_reason_at_all() -> None:
     """A capability that a release breaks is what a gate is for; a waiver accepts it, with an owner and an end."""
-    assert [claim for claim in sets().excluded if catalog()[claim].kind is ClaimKind.CAPABILITY] == []
+    assert [
+        claim for claim in sets().excluded if catalog()[claim].kind is ClaimKind.CAPABILITY
+    ] == []
 
 
 def test_sets_demand_only_claims_that_have_tests() -> None:
@@ -51,8 +59,12 @@ def test_sets_demand_only_claims_that_have_tests() -> None:
 @pytest.mark.parametrize("mode", ["vxlan", "bgp", "policy-only"])
 def test_a_networking_mode_has_a_set_once_claims_about_it_alone_have_tests(mode: str) -> None:
     new = {demand.claim for demand in sets()["provisional"].demands}
-    alone = {claim for claim in parts.collected() if catalog()[claim].applies.modes == (mode,)} - new
-    assert (mode in sets()) is bool(alone), f"claims about {mode} alone that have tests: {sorted(alone)}"
+    alone = {
+        claim for claim in parts.collected() if catalog()[claim].applies.modes == (mode,)
+    } - new
+    assert (mode in sets()) is bool(alone), (
+        f"claims about {mode} alone that have tests: {sorted(alone)}"
+    )
 
 
 CONDITIONS = {
@@ -79,4 +91,6 @@ def test_a_set_excuses_a_claim_only_by_a_condition_that_the_claim_has() -> None:
 def test_a_set_that_narrows_a_claim_names_parts_that_the_suite_has() -> None:
     known = parts.collected()
     chosen = [demand for each in sets().values() for demand in each.demands if demand.only]
-    assert [demand.claim for demand in chosen if not set(demand.parts) <= set(known[demand.claim])] == []
+    assert [
+        demand.claim for demand in chosen if not set(demand.parts) <= set(known[demand.claim])
+    ] == []

@@ -95,7 +95,10 @@ def test_each_part_is_decided_by_its_own_conditions(run: Run) -> None:
 
 
 def test_the_verdict_of_a_claim_is_that_of_its_parts_here(run: Run) -> None:
-    verdicts = {ident: run.verdict(ident) for ident in ("CONN-3", "CONN-4", "CONN-2", "CONN-7", "DEMO-5", "DEMO-6")}
+    verdicts = {
+        ident: run.verdict(ident)
+        for ident in ("CONN-3", "CONN-4", "CONN-2", "CONN-7", "DEMO-5", "DEMO-6")
+    }
     assert verdicts == {
         "CONN-3": "CONFIRMED", "CONN-4": "NOT_RUN", "CONN-2": "CONFIRMED", "CONN-7": "NOT_RUN",
         "DEMO-5": "NOT_APPLICABLE", "DEMO-6": "NOT_APPLICABLE",
@@ -103,7 +106,11 @@ def test_the_verdict_of_a_claim_is_that_of_its_parts_here(run: Run) -> None:
 
 
 def test_json_lists_the_parts_that_are_not_about_this_cluster(run: Run) -> None:
-    listed = {claim["id"]: claim["inapplicable_parts"] for claim in run.report["claims"] if claim["inapplicable_parts"]}
+    listed = {
+        claim["id"]: claim["inapplicable_parts"]
+        for claim in run.report["claims"]
+        if claim["inapplicable_parts"]
+    }
     assert listed == {
         "CONN-3": {"elsewhere": ELSEWHERE},
         "CONN-2": {"other": ELSEWHERE},
@@ -123,7 +130,10 @@ def test_terminal_page_junit_and_allure_list_them_with_the_reason(run: Run, part
     assert run.folder
     told = "".join(Xml.parse(run.folder / "junit-claims.xml").getroot().itertext())
     assert f"part {part} is not about this cluster: {ELSEWHERE}" in told
-    described = [json.loads(path.read_text())["description"] for path in (run.folder / "allure").glob("*-result.json")]
+    described = [
+        json.loads(path.read_text())["description"]
+        for path in (run.folder / "allure").glob("*-result.json")
+    ]
     assert any(f"part {part}: {ELSEWHERE}" in text for text in described)
 
 
@@ -132,7 +142,9 @@ def test_a_new_part_that_is_violated_decides_the_exit_code(run: Run) -> None:
     assert run.verdict("DEMO-7") == "VIOLATED"
 
 
-def test_a_limitation_that_is_neither_as_documented_nor_lifted_is_violated_in_every_output(run: Run) -> None:
+def test_a_limitation_that_is_neither_as_documented_nor_lifted_is_violated_in_every_output(
+    run: Run,
+) -> None:
     assert run.verdict("XPOL-1") == "VIOLATED"
     assert re.search(r"^VIOLATED     XPOL-1 .*it lets the excepted in", run.out, re.M)
     assert not re.search(r"^LIFTED +XPOL-1 ", run.out, re.M)
@@ -143,19 +155,30 @@ def test_a_limitation_that_is_neither_as_documented_nor_lifted_is_violated_in_ev
     assert (case.findtext("system-out") or "").startswith("VIOLATED\n")
     assert "it lets the excepted in" in (case.findtext("failure") or "")
     tests = {test["test"].rpartition("_")[2]: test["verdict"] for test in run.report["tests"]}
-    assert (tests["documented"], tests["lifted"], tests["neither"]) == ("CONFIRMED", "LIFTED", "VIOLATED")
+    assert (tests["documented"], tests["lifted"], tests["neither"]) == (
+        "CONFIRMED",
+        "LIFTED",
+        "VIOLATED",
+    )
     statuses = {}
     for path in (run.folder / "allure").glob("*-result.json"):
         result = json.loads(path.read_text())
         statuses[result["fullName"].rpartition("_")[2]] = result["status"]
-    assert (statuses["documented"], statuses["lifted"], statuses["neither"]) == ("passed", "passed", "failed")
+    assert (statuses["documented"], statuses["lifted"], statuses["neither"]) == (
+        "passed",
+        "passed",
+        "failed",
+    )
     assert 'name="test_neither"' in (run.folder / "junit.xml").read_text()
 
 
 def test_the_plan_and_the_header_list_them_too(plan: str) -> None:
     lines = [" ".join(line.split()) for line in plan.splitlines()]
     assert f"NOT_APPLICABLE part elsewhere: {ELSEWHERE}" in lines
-    assert "NOT_RUN part open: it is about dual stack on, which could not be found out: not known: not read" in lines
+    assert (
+        "NOT_RUN part open: it is about dual stack on, which could not be found out: not known: not read"
+        in lines
+    )
     assert "CONN-2 runs 1 test" in lines
     assert f"DEMO-5 NOT_APPLICABLE DEMO-5: {ELSEWHERE};" in lines
     assert (
@@ -164,7 +187,9 @@ def test_the_plan_and_the_header_list_them_too(plan: str) -> None:
     ) in lines  # of the suite itself, before anything is collected
 
 
-def test_the_list_of_claims_says_on_which_clusters_a_part_says_anything(project_here: Project) -> None:
+def test_the_list_of_claims_says_on_which_clusters_a_part_says_anything(
+    project_here: Project,
+) -> None:
     out = project_here.run("--list-claims", "--claim=CONN-3").out
     assert "part here: only on clusters with modes vxlan" in out
     assert "part elsewhere: only on clusters with modes bgp" in out
@@ -176,7 +201,9 @@ def test_routes(vxlan): pass
 """
 
 
-def test_a_part_that_reads_one_networks_facts_says_that_it_is_about_that_network(project: Project) -> None:
+def test_a_part_that_reads_one_networks_facts_says_that_it_is_about_that_network(
+    project: Project,
+) -> None:
     project.suite(FOREIGN.format(applies=""))
     run = project.run("--collect-only", "-q")
     assert run.code == 4, run.out

@@ -27,5 +27,7 @@ def test_the_plan_of_a_recorded_cluster_is_what_the_table_has(cluster: str, plan
 
 @pytest.mark.parametrize("cluster", WRITTEN)
 def test_each_claim_stands_in_a_plan_once(cluster: str) -> None:
-    told = [word for claims in WRITTEN[cluster].values() for word in claims.split() if word in catalog()]
+    told = [
+        word for claims in WRITTEN[cluster].values() for word in claims.split() if word in catalog()
+    ]
     assert sorted(told) == sorted(catalog())

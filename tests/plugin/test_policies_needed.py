@@ -30,7 +30,12 @@ pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"], plugins=[Writers
 
 def test_whoever_writes_calico_policies_alone_is_not_run_where_they_cannot_be_written() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", COLLECT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     lines = done.stdout.splitlines()
     assert len([line for line in lines if line.startswith("writes ")]) > 20

@@ -33,7 +33,9 @@ WAIVER = """
 """
 
 
-def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_is_decided(project: Project) -> None:
+def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_is_decided(
+    project: Project,
+) -> None:
     project.suite(BAD)
     run = project.run("--require=policy")
     assert run.code == 1, run.out
@@ -43,7 +45,9 @@ def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_i
 
 
 def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(project: Project) -> None:
-    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise MissingCapability('no such thing', 'get one')")
+    project.suite(
+        "@verifies('ENC-3')\ndef test_open():\n    raise MissingCapability('no such thing', 'get one')"
+    )
     run = project.run("--require=vxlan")
     assert run.code == 6, run.out
     assert "incomplete" in run.report["gates"][0]["headline"]
@@ -53,12 +57,25 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
 @pytest.mark.parametrize(
     ("option", "expected"),
     [
-        ("--require=all", "--require all: there is no set 'all'; there are core, policy, vxlan, limitations"),
-        ("--require=core,,policy", "--require core,,policy: a name is missing; there are core, policy"),
+        (
+            "--require=all",
+            "--require all: there is no set 'all'; there are core, policy, vxlan, limitations",
+        ),
+        (
+            "--require=core,,policy",
+            "--require core,,policy: a name is missing; there are core, policy",
+        ),
         ("--require=", "--require= names nothing: leave it out, or say what"),
         *(
             (f"{name}=", f"{name}= names nothing: leave it out, or say what")
-            for name in ("--baseline", "--kubeconfig", "--nodes", "--node-selector", "--timings", "--lab-profile")
+            for name in (
+                "--baseline",
+                "--kubeconfig",
+                "--nodes",
+                "--node-selector",
+                "--timings",
+                "--lab-profile",
+            )
         ),
         ("--fail-on=RED", "--fail-on RED: expected verdicts, of CONFIRMED"),
         ("--waivers=none.yaml", "waivers none.yaml: cannot be read: No such file or directory"),
@@ -93,11 +110,19 @@ def test_what_a_selection_leaves_out_of_a_gate_is_said_before_the_first_test(
     said = "note: --require vxlan cannot be complete, not selected: "
     whole = project.run(*options, "--require=vxlan")
     assert "cannot be complete" not in whole.out
-    for selection in (["-k", "test_0"], ["--claim=DEMO-5"], ["--deselect", "suites/test_it.py::test_2"]):
+    for selection in (
+        ["-k", "test_0"],
+        ["--claim=DEMO-5"],
+        ["--deselect", "suites/test_it.py::test_2"],
+    ):
         run = project.run(*options, "-v", "--require=vxlan", *selection)
         before = run.out if "--plan" in options else run.out.partition("%]")[0]
         (line,) = [line for line in before.splitlines() if line.startswith(said)]
-        left_out = [each["headline"] for each in run.report["gates"]] if run.folder and "--plan" not in options else []
+        left_out = (
+            [each["headline"] for each in run.report["gates"]]
+            if run.folder and "--plan" not in options
+            else []
+        )
         assert all("incomplete" in headline for headline in left_out)
         claims = line.removeprefix(said).split(", ")
         assert len(claims) == len(set(claims)) >= 1
@@ -105,12 +130,19 @@ def test_what_a_selection_leaves_out_of_a_gate_is_said_before_the_first_test(
     assert run.out.count(said) == 1
 
 
-def test_a_run_that_goes_on_from_an_earlier_one_says_nothing_of_what_it_need_not_select(project: Project) -> None:
-    project.suite(every_part_of("vxlan") + "\n@verifies('CONN-1')\ndef test_broken(): raise ProbeBroken('died')")
+def test_a_run_that_goes_on_from_an_earlier_one_says_nothing_of_what_it_need_not_select(
+    project: Project,
+) -> None:
+    project.suite(
+        every_part_of("vxlan")
+        + "\n@verifies('CONN-1')\ndef test_broken(): raise ProbeBroken('died')"
+    )
     lane = ("--kubeconfig=lane", "--allow-cluster-disruptive")
     first = project.run(*lane, STAND_IN='{"uid": "u-1"}')
     assert first.folder
-    again = project.run(*lane, f"--rerun-of={first.folder}", "--require=vxlan", STAND_IN='{"uid": "u-1"}')
+    again = project.run(
+        *lane, f"--rerun-of={first.folder}", "--require=vxlan", STAND_IN='{"uid": "u-1"}'
+    )
     assert again.code == 6, again.out
     assert "cannot be complete" not in again.out
     assert "gate: vxlan on Windows 20348 (mode vxlan): would qualify" in again.out
@@ -121,7 +153,11 @@ def test_what_is_violated_and_in_no_required_set_stands_beside_the_gate(project:
     run = project.run("--require=vxlan")
     assert run.code == 1
     lines = run.out.splitlines()
-    place = next(number for number, line in enumerate(lines) if line.startswith("gate: vxlan on Windows 20348"))
+    place = next(
+        number
+        for number, line in enumerate(lines)
+        if line.startswith("gate: vxlan on Windows 20348")
+    )
     assert lines[place + 1] == "gate: also VIOLATED, and in no set that is required: DEMO-5"
     assert run.folder
     page = (run.folder / "report.html").read_text()
@@ -136,29 +172,45 @@ def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> No
     assert "entry 1 (DEMO-5): it expired on 2020-12-31" in run.out
 
 
-def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(project: Project) -> None:
+def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(
+    project: Project,
+) -> None:
     project.suite(BAD)
     (project.path / "waivers.yaml").write_text(WAIVER)
     run = project.run("--waivers=waivers.yaml")
     assert run.code == 0, run.out
     assert run.verdict("DEMO-5") == "VIOLATED"
-    assert "waived: DEMO-5: DEMO-5 VIOLATED, waived by jane until 2099-12-31: known on this lane" in run.out
+    assert (
+        "waived: DEMO-5: DEMO-5 VIOLATED, waived by jane until 2099-12-31: known on this lane"
+        in run.out
+    )
     assert list(run.report["waived"]) == ["DEMO-5"]
     assert "(exit code 0: nothing violated but what is waived: DEMO-5)" in run.out
 
 
-def test_junit_counts_no_failure_that_a_waiver_accepts_and_allure_says_who_waived_it(project: Project) -> None:
+def test_junit_counts_no_failure_that_a_waiver_accepts_and_allure_says_who_waived_it(
+    project: Project,
+) -> None:
     """CI systems count failures by themselves: an accepted exception is not to fail the job that exit code 0 passes."""
     project.suite(BAD + BAD.replace("DEMO-5", "DEMO-6").replace("test_bad", "test_other"))
     (project.path / "waivers.yaml").write_text(WAIVER)
     run = project.run("--waivers=waivers.yaml")
     assert run.folder is not None
     said = statuses(run.folder / "junit.xml")
-    assert said == {"suites/test_it.py::test_bad": "skipped", "suites/test_it.py::test_other": "failure"}
-    assert "(waived: DEMO-5 VIOLATED, waived by jane until 2099-12-31" in (run.folder / "junit.xml").read_text()
-    results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
+    assert said == {
+        "suites/test_it.py::test_bad": "skipped",
+        "suites/test_it.py::test_other": "failure",
+    }
+    assert (
+        "(waived: DEMO-5 VIOLATED, waived by jane until 2099-12-31"
+        in (run.folder / "junit.xml").read_text()
+    )
+    results = [
+        json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")
+    ]
     told = {
-        item["name"][:6]: {"name": "tag", "value": "waived"} in item["labels"] and "Waived: " in item["description"]
+        item["name"][:6]: {"name": "tag", "value": "waived"} in item["labels"]
+        and "Waived: " in item["description"]
         for item in results
         if item["status"] == "failed"
     }
@@ -172,7 +224,9 @@ def test_a_waiver_hides_no_other_violation(project: Project) -> None:
 
 
 def test_a_waiver_that_is_not_needed_any_more_is_one_line(project: Project) -> None:
-    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise MissingCapability('no such thing', 'get one')")
+    project.suite(
+        "@verifies('ENC-3')\ndef test_open():\n    raise MissingCapability('no such thing', 'get one')"
+    )
     (project.path / "waivers.yaml").write_text(WAIVER)
     run = project.run("--waivers=waivers.yaml")
     assert "note: waiver not used: DEMO-5 VIOLATED, waived by jane" in run.out
@@ -194,7 +248,9 @@ def test_an_attestation_answers_a_claim_that_no_program_can_decide(project: Proj
     assert run.claim("PLAT-9")["reason"] == "attested by jane on 2026-01-02: ticket 4711"
 
 
-def test_an_attestation_that_a_claim_is_violated_ends_with_one_unless_it_is_waived(project: Project) -> None:
+def test_an_attestation_that_a_claim_is_violated_ends_with_one_unless_it_is_waived(
+    project: Project,
+) -> None:
     project.suite(GOOD)
     (project.path / "attest.yaml").write_text(
         "- {claim: PLAT-9, answer: VIOLATED, who: jane, when: 2026-01-02, evidence: ticket 4711}"
@@ -237,7 +293,9 @@ def test_fail_on_counts_a_limitation_that_is_lifted_on_one_build_only(project: P
     assert project.run("--fail-on=lifted").code == 1
 
 
-def test_a_run_that_is_worse_than_its_baseline_ends_with_one_and_says_in_what(project: Project, tmp_path: Path) -> None:
+def test_a_run_that_is_worse_than_its_baseline_ends_with_one_and_says_in_what(
+    project: Project, tmp_path: Path
+) -> None:
     project.suite("@verifies('ENC-3')\ndef test_it():\n    raise Unmet('an IPIP pool')")
     first = project.run()
     assert first.code == 0
@@ -279,7 +337,9 @@ def test_the_report_says_which_suite_made_it_and_which_patience_it_had(project: 
     assert len(report["suite"]["sets"]) == 64
 
 
-def test_a_run_that_ends_before_its_tests_are_known_says_that_it_was_cut_short(project: Project) -> None:
+def test_a_run_that_ends_before_its_tests_are_known_says_that_it_was_cut_short(
+    project: Project,
+) -> None:
     project.suite("raise KeyboardInterrupt")
     run = project.run("--require=policy")
     assert run.code == 2, run.out

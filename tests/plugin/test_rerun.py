@@ -38,7 +38,9 @@ def test_is_fine():
 
 def started(project: Project, *arguments: str, **told: Any) -> Run:
     (project.path / "lane.yaml").write_text("")
-    return project.run("--kubeconfig=lane.yaml", *arguments, STAND_IN=json.dumps({"uid": "u-1", **told}))
+    return project.run(
+        "--kubeconfig=lane.yaml", *arguments, STAND_IN=json.dumps({"uid": "u-1", **told})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,11 @@ def rerun(make_project: Callable[[], Project]) -> tuple[Project, Run, Run]:
     assert first.folder is not None
     (project.path / "mended").touch()
     assert (project.path / "reports" / "latest").resolve() == first.folder
-    return project, first, started(project, "--rerun-of=reports/latest", "--require=policy", "-n", "2")
+    return (
+        project,
+        first,
+        started(project, "--rerun-of=reports/latest", "--require=policy", "-n", "2"),
+    )
 
 
 def test_only_what_was_open_or_wrong_is_run_again(rerun: tuple[Project, Run, Run]) -> None:
@@ -62,7 +68,9 @@ def test_only_what_was_open_or_wrong_is_run_again(rerun: tuple[Project, Run, Run
     assert len(second.report["tests"]) == 4, "what was not run again is in the report too"
 
 
-def test_a_violated_that_turns_green_stays_violated_and_is_flaky(rerun: tuple[Project, Run, Run]) -> None:
+def test_a_violated_that_turns_green_stays_violated_and_is_flaky(
+    rerun: tuple[Project, Run, Run],
+) -> None:
     _, _, second = rerun
     assert second.code == 1, second.out
     assert second.verdict("DEMO-5") == "VIOLATED"
@@ -83,7 +91,9 @@ def test_what_said_nothing_about_the_cluster_gives_way_to_a_later_decision(
     assert second.claim(claim)["flaky"] is False
 
 
-def test_evidence_has_the_date_of_the_run_that_saw_it_and_an_attestation_is_kept(project: Project) -> None:
+def test_evidence_has_the_date_of_the_run_that_saw_it_and_an_attestation_is_kept(
+    project: Project,
+) -> None:
     project.suite(SUITE)
     (project.path / "attest.yaml").write_text(
         "- {claim: PLAT-9, answer: VIOLATED, who: jane, when: 2026-01-02, evidence: ticket 4711}"
@@ -96,7 +106,10 @@ def test_evidence_has_the_date_of_the_run_that_saw_it_and_an_attestation_is_kept
     (project.path / "old.json").write_text(json.dumps(first))
     (project.path / "mended").touch()
     second = started(project, "--rerun-of=old.json")
-    dates = {claim: second.claim(claim)["evidence"]["date"] for claim in ("DEMO-5", "DEMO-7", "ENC-3", "PLAT-9")}
+    dates = {
+        claim: second.claim(claim)["evidence"]["date"]
+        for claim in ("DEMO-5", "DEMO-7", "ENC-3", "PLAT-9")
+    }
     assert dates == {
         "DEMO-5": f"2026-01-02, {today}", "DEMO-7": today, "ENC-3": "2026-01-02", "PLAT-9": "2026-01-02",
     }  # fmt: skip
@@ -105,7 +118,9 @@ def test_evidence_has_the_date_of_the_run_that_saw_it_and_an_attestation_is_kept
     assert second.code == 1, "what a person said is violated counts in a rerun too"
 
 
-def test_a_rerun_can_be_continued_and_still_shows_what_was_seen_first(rerun: tuple[Project, Run, Run]) -> None:
+def test_a_rerun_can_be_continued_and_still_shows_what_was_seen_first(
+    rerun: tuple[Project, Run, Run],
+) -> None:
     project, _, second = rerun
     third = started(project, f"--rerun-of={second.folder}")
     assert list(third.report["run"]["continues"]["again"]) == ["suites/test_it.py::test_leaks"]
@@ -131,11 +146,17 @@ def test_another_cluster_or_version_is_refused_in_one_line(
     refused = started(project, f"--rerun-of={first.folder}", **told)
     assert refused.code == 4, refused.out
     assert expected in refused.out
-    assert len(list((project.path / "reports").iterdir())) == runs, "a refused run leaves no directory"
-    assert (project.path / "reports" / "latest" / "conformance.json").exists(), "latest leads to the run before"
+    assert len(list((project.path / "reports").iterdir())) == runs, (
+        "a refused run leaves no directory"
+    )
+    assert (project.path / "reports" / "latest" / "conformance.json").exists(), (
+        "latest leads to the run before"
+    )
 
 
-def test_another_catalog_is_refused_before_anything_is_touched(rerun: tuple[Project, Run, Run]) -> None:
+def test_another_catalog_is_refused_before_anything_is_touched(
+    rerun: tuple[Project, Run, Run],
+) -> None:
     project, first, _ = rerun
     other = first.report
     other["suite"]["catalog"] = "0" * 64
@@ -160,5 +181,8 @@ def test_a_rerun_that_is_cut_short_says_so(rerun: tuple[Project, Run, Run]) -> N
     file.write_text(file.read_text().replace(body, f"{body}    raise KeyboardInterrupt\n"))
     cut = started(project, f"--rerun-of={first.folder}")
     assert cut.code == 2, cut.out
-    assert cut.report["run"]["cut_short"] == "2 planned tests were not run, because the run ended before them"
+    assert (
+        cut.report["run"]["cut_short"]
+        == "2 planned tests were not run, because the run ended before them"
+    )
     assert cut.verdict("DEMO-6") == "INCONCLUSIVE"

@@ -29,7 +29,9 @@ def test_many(number, record):
 
 
 def verdicts(run: Run) -> dict[str, str]:
-    return {test["test"].rpartition("[")[2].rstrip("]"): test["verdict"] for test in run.report["tests"]}
+    return {
+        test["test"].rpartition("[")[2].rstrip("]"): test["verdict"] for test in run.report["tests"]
+    }
 
 
 def assert_all_outputs_know(run: Run, count: int) -> None:
@@ -46,14 +48,18 @@ def test_nothing_violated_is_0(project: Project) -> None:
 
 
 def test_a_requirement_unmet_is_loud_and_0(project: Project) -> None:
-    project.suite('@pytest.mark.undecided\n@verifies("PLAT-6")\ndef test_it(): raise Unmet("build 17763.1 is too low")')
+    project.suite(
+        '@pytest.mark.undecided\n@verifies("PLAT-6")\ndef test_it(): raise Unmet("build 17763.1 is too low")'
+    )
     run = project.run()
     assert run.code == 0
     assert "UNMET        PLAT-6    build 17763.1 is too low" in run.out
 
 
 def test_something_inconclusive_is_6(project: Project) -> None:
-    project.suite('@verifies("CONN-1")\ndef test_it(): raise ProbeBroken("exec returned no status")')
+    project.suite(
+        '@verifies("CONN-1")\ndef test_it(): raise ProbeBroken("exec returned no status")'
+    )
     run = project.run()
     assert (run.code, run.verdict("CONN-1")) == (6, "INCONCLUSIVE")
 
@@ -79,20 +85,27 @@ def test_many(number, request):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(project: Project, workers: int) -> None:
+def test_after_max_minutes_nothing_begins_and_the_rest_is_not_run(
+    project: Project, workers: int
+) -> None:
     project.suite(LONG)
     run = project.run("-n", str(workers), "--max-minutes", "60", "--require", "core")
     said = [test for test in run.report["tests"] if test["verdict"] != "CONFIRMED"]
     assert len(said) == 8 - max(1, workers)
     assert {test["verdict"] for test in said} == {"NOT_RUN"}
     assert {test["reason"] for test in said} == {"--max-minutes 60 had passed before it"}
-    assert run.report["run"]["cut_short"] == f"{len(said)} planned tests were not run, because --max-minutes had passed"
+    assert (
+        run.report["run"]["cut_short"]
+        == f"{len(said)} planned tests were not run, because --max-minutes had passed"
+    )
     assert run.out.count("--max-minutes 60 are over: no test begins now") == 1
     assert_all_outputs_know(run, 8)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(project: Project, workers: int) -> None:
+def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(
+    project: Project, workers: int
+) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): pass')
     run = project.run("-n", str(workers), STAND_IN=json.dumps({"token_ends": time.time() + 30}))
     said = "note: the user's credentials end at "
@@ -119,13 +132,19 @@ def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Proj
     project.suite(MANY % "os._exit(1)")
     run = project.run("-n", "2")
     assert run.code == 6
-    assert verdicts(run) == {**{str(number): "CONFIRMED" for number in range(8)}, "3": "INCONCLUSIVE"}
+    assert verdicts(run) == {
+        **{str(number): "CONFIRMED" for number in range(8)},
+        "3": "INCONCLUSIVE",
+    }
     assert run.verdict("CONN-1") == "INCONCLUSIVE"
     assert run.claim("CONN-1")["missing_parts"] == ["3"]
     assert_all_outputs_know(run, 8)
     assert run.folder
     assert statuses(run.folder / "junit.xml")["suites/test_it.py::test_many[3]"] == "error"
-    assert allure_results.written_tests(run.folder / "allure")["suites/test_it.py::test_many[3]"] == "broken"
+    assert (
+        allure_results.written_tests(run.folder / "allure")["suites/test_it.py::test_many[3]"]
+        == "broken"
+    )
 
 
 def test_workers_that_all_die_leave_the_rest_not_run(project: Project) -> None:
@@ -152,7 +171,9 @@ def test_x_leaves_the_rest_not_run_and_partial(project: Project, workers: str) -
 def test_pytests_own_summary_has_whole_first_lines(project: Project, workers: str) -> None:
     project.suite(MANY % 'raise Nonconformance("CONN-1: " + "w" * 200 + " is wrong")')
     run = project.run("-n", workers)
-    assert re.search(r"^VIOLATED suites/test_it\.py::\S+ - CONN-1: w{200} is wrong$", run.out, re.MULTILINE)
+    assert re.search(
+        r"^VIOLATED suites/test_it\.py::\S+ - CONN-1: w{200} is wrong$", run.out, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize(("options", "shown"), [([], False), (["--tb=long"], True)])
@@ -182,7 +203,9 @@ def test_refused(): raise Nonconformance("CONN-3: refused")
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(project: Project, workers: str) -> None:
+def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(
+    project: Project, workers: str
+) -> None:
     project.suite(SKIPPED)
     project.suite("pytest.skip('not today', allow_module_level=True)", name="test_other.py")
     told = project.run("-n", workers).out.rpartition("short test summary info")[2]
@@ -195,7 +218,11 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(pro
         "VIOLATED suites/test_it.py::test_refused - CONN-3: refused",
     ]
     whole = project.run("-n", workers, "-v").out
-    assert re.search(r"^NOT_APPLICABLE \[1\] suites/test_it\.py: BGP-1: it is about mode bgp; ", whole, re.MULTILINE)
+    assert re.search(
+        r"^NOT_APPLICABLE \[1\] suites/test_it\.py: BGP-1: it is about mode bgp; ",
+        whole,
+        re.MULTILINE,
+    )
     assert "-v tells why" not in whole
     few = project.run("-n", workers, "-rf").out.rpartition("short test summary info")[2]
     assert "NOT_RUN [" not in few
@@ -248,17 +275,26 @@ def test_a_cancelled_run_clears_up_as_after_ctrl_c_and_says_what_was_left(projec
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(project: Project, workers: str) -> None:
+def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(
+    project: Project, workers: str
+) -> None:
     project.suite(MANY % "pass")
-    run = project.run("-n", workers, STAND_IN='{"gone": "the API server has not answered for 40 s: refused"}')
+    run = project.run(
+        "-n", workers, STAND_IN='{"gone": "the API server has not answered for 40 s: refused"}'
+    )
     assert run.code == 6
     assert set(verdicts(run).values()) == {"INCONCLUSIVE"}
-    assert "the API server has not answered for 40 s: refused; what was left then is INCONCLUSIVE" in run.out
+    assert (
+        "the API server has not answered for 40 s: refused; what was left then is INCONCLUSIVE"
+        in run.out
+    )
     assert_all_outputs_know(run, 8)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_what_leaves_nothing_to_decide_ends_the_run_in_one_line(project: Project, workers: str) -> None:
+def test_what_leaves_nothing_to_decide_ends_the_run_in_one_line(
+    project: Project, workers: str
+) -> None:
     why = "no namespace can be made: 403 Forbidden: the webhook says no"
     ends = (
         f"open('reports/latest/.run/ended', 'w').write({why!r}); "
@@ -300,21 +336,27 @@ def test_it(pulled): pass
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_what_is_waited_for_in_other_threads_too(project: Project, number: int) -> None:
+def test_a_signal_ends_what_is_waited_for_in_other_threads_too(
+    project: Project, number: int
+) -> None:
     """Which would be waited for without end."""
     project.suite(WAITING)
     process = project.start()
     wait_for(project.path / "here")
     os.kill(process.pid, number)
     while not heard_within(15, project.path / "cluster.log"):
-        os.kill(process.pid, number)  # one that comes just before a thread begins to wait is heard with the next
+        os.kill(
+            process.pid, number
+        )  # one that comes just before a thread begins to wait is heard with the next
     run = project.finish(process)
     assert run.code == 2
     assert run.verdict("CONN-1") == "NOT_RUN"
     assert "interrupt 20" in (project.path / "cluster.log").read_text()
 
 
-def test_a_thread_that_waits_on_after_a_signal_keeps_neither_the_report_nor_the_process(project: Project) -> None:
+def test_a_thread_that_waits_on_after_a_signal_keeps_neither_the_report_nor_the_process(
+    project: Project,
+) -> None:
     """Neither the thread nor the test would ever end."""
     project.suite(
         "import threading\n"
@@ -333,7 +375,9 @@ def test_a_thread_that_waits_on_after_a_signal_keeps_neither_the_report_nor_the_
     assert (project.path / "cluster.log").read_text().split()[-1] == "close"
 
 
-@pytest.mark.parametrize("arguments", [(), ("--kubeconfig", "lane", "--keep")], ids=["own lab", "--keep"])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--kubeconfig", "lane", "--keep")], ids=["own lab", "--keep"]
+)
 def test_nothing_is_swept_on_a_lab_that_ends_anyway_or_where_all_is_kept(
     project: Project, arguments: tuple[str, ...]
 ) -> None:
@@ -372,14 +416,23 @@ def test_the_cluster_is_closed_however_the_run_ends(project: Project) -> None:
     assert (project.path / "cluster.log").read_text().split()[-1] == "close"
 
 
-def test_the_repeating_command_names_the_cluster_in_words_that_a_shell_and_pytest_understand(project: Project) -> None:
+def test_the_repeating_command_names_the_cluster_in_words_that_a_shell_and_pytest_understand(
+    project: Project,
+) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): raise Nonconformance("refused")')
     elsewhere = project.path.parent / "my lane.yaml"
     elsewhere.touch()
     run = project.run(f"--kubeconfig={elsewhere}", "--tolerate", "os=windows:NoSchedule")
     assert run.code == 1
-    again = next(line for line in run.out.splitlines() if "again     pytest" in line).partition("again     pytest ")[2]
-    assert shlex.split(again) == ["--claim", "CONN-1", f"--kubeconfig={elsewhere}", "--tolerate=os=windows:NoSchedule"]
+    again = next(line for line in run.out.splitlines() if "again     pytest" in line).partition(
+        "again     pytest "
+    )[2]
+    assert shlex.split(again) == [
+        "--claim",
+        "CONN-1",
+        f"--kubeconfig={elsewhere}",
+        "--tolerate=os=windows:NoSchedule",
+    ]
     assert project.run(*shlex.split(again)).code == 1
 
 
@@ -402,7 +455,11 @@ def test_a_cluster_that_breaks_while_it_is_looked_at_is_7_in_one_line(project: P
 
 def test_a_refused_kubeconfig_is_4_in_one_line(project: Project) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): pass')
-    run = project.run("--kubeconfig", "missing.yaml", STAND_IN='{"usage": "kubeconfig missing.yaml: no such file"}')
+    run = project.run(
+        "--kubeconfig",
+        "missing.yaml",
+        STAND_IN='{"usage": "kubeconfig missing.yaml: no such file"}',
+    )
     assert run.code == 4
     assert "ERROR: kubeconfig missing.yaml: no such file" in run.out
     assert not list((project.path / "reports").glob("2*"))
@@ -424,7 +481,9 @@ def test_windows_tests_that_only_touched_linux_pods_are_7(project: Project) -> N
 
 
 def test_a_selection_of_linux_parts_is_no_selection_of_windows_tests(project: Project) -> None:
-    project.suite('@verifies("CONN-3", part="linux->linux pod-ip")\ndef test_it(record): record.touched(["linux"])')
+    project.suite(
+        '@verifies("CONN-3", part="linux->linux pod-ip")\ndef test_it(record): record.touched(["linux"])'
+    )
     assert project.run().code == 0
 
 
@@ -444,7 +503,9 @@ def test_wrong_marks_are_4_before_anything_runs(project: Project, workers: str) 
         ('@verifies("CONN-1", part="{os}")\ndef test_it(): pass', "has parameters none"),
     ],
 )
-def test_tests_that_do_not_say_what_they_decide_are_4(project: Project, workers: str, body: str, words: str) -> None:
+def test_tests_that_do_not_say_what_they_decide_are_4(
+    project: Project, workers: str, body: str, words: str
+) -> None:
     project.suite(body)
     run = project.run("-n", workers)
     assert run.code == 4

@@ -20,7 +20,11 @@ def test_shared(): pass
 
 def log(project: Project) -> list[str]:
     lines = (project.path / "cluster.log").read_text().splitlines()
-    return [line for line in lines if line in ("lock", "unlock", "clean_up", "close") or line.startswith("enter")]
+    return [
+        line
+        for line in lines
+        if line in ("lock", "unlock", "clean_up", "close") or line.startswith("enter")
+    ]
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -31,8 +35,12 @@ def test_it_is_held_from_the_first_test_to_the_last_change(project: Project, wor
     assert told == ["lock", "enter", "clean_up", "unlock", "close"]
 
 
-@pytest.mark.parametrize("arguments", [("-k", "test_shared"), ("--no-disruptive",), ("--plan",)], ids=str)
-def test_it_is_not_taken_when_nothing_exclusive_will_run(project: Project, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("-k", "test_shared"), ("--no-disruptive",), ("--plan",)], ids=str
+)
+def test_it_is_not_taken_when_nothing_exclusive_will_run(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
     project.suite(SUITE)
     project.run(*arguments)
     assert "lock" not in log(project)
@@ -41,9 +49,13 @@ def test_it_is_not_taken_when_nothing_exclusive_will_run(project: Project, argum
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_one_that_another_run_holds_is_7_and_no_test_runs(project: Project, workers: str) -> None:
     project.suite(SUITE)
-    run = project.run("-n", workers, STAND_IN='{"held": "run 3f2a1c of me@here, since 10:00 has the run lock"}')
+    run = project.run(
+        "-n", workers, STAND_IN='{"held": "run 3f2a1c of me@here, since 10:00 has the run lock"}'
+    )
     assert run.code == 7
-    assert "cannot run on this cluster: run 3f2a1c of me@here, since 10:00 has the run lock" in run.out
+    assert (
+        "cannot run on this cluster: run 3f2a1c of me@here, since 10:00 has the run lock" in run.out
+    )
     assert not [line for line in log(project) if line.startswith("enter")]
     assert {test["verdict"] for test in run.report["tests"]} == {"NOT_RUN"}
     assert "run 3f2a1c" in run.claim("VXLAN-10")["reason"]
@@ -55,10 +67,15 @@ def test_one_whose_last_holder_died_and_left_the_cluster_changed_is_7_and_no_tes
 ) -> None:
     project.suite(SUITE)
     run = project.run(
-        "-n", workers, STAND_IN='{"unrestored": ["run 3f2a1c died and left 1 change; put it back first"]}'
+        "-n",
+        workers,
+        STAND_IN='{"unrestored": ["run 3f2a1c died and left 1 change; put it back first"]}',
     )
     assert run.code == 7
-    assert "cannot run on this cluster: run 3f2a1c died and left 1 change; put it back first" in run.out
+    assert (
+        "cannot run on this cluster: run 3f2a1c died and left 1 change; put it back first"
+        in run.out
+    )
     assert not [line for line in log(project) if line.startswith("enter")]
     assert "unlock" in log(project)
 
@@ -66,7 +83,9 @@ def test_one_whose_last_holder_died_and_left_the_cluster_changed_is_7_and_no_tes
 def test_one_that_was_lost_is_noted(project: Project) -> None:
     project.suite(SUITE)
     run = project.run(STAND_IN='{"lost": "run x has taken the run lock from this run, y"}')
-    assert run.report["run"]["notes"][-1].startswith("run x has taken the run lock from this run, y: nothing beyond")
+    assert run.report["run"]["notes"][-1].startswith(
+        "run x has taken the run lock from this run, y: nothing beyond"
+    )
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -74,10 +93,15 @@ def test_without_the_right_to_it_exclusive_tests_do_not_run_and_the_claims_are_n
     project: Project, workers: str
 ) -> None:
     project.suite(SUITE)
-    run = project.run("-n", workers, STAND_IN='{"no_lock": "runner may not create leases.coordination.k8s.io"}')
+    run = project.run(
+        "-n", workers, STAND_IN='{"no_lock": "runner may not create leases.coordination.k8s.io"}'
+    )
     assert (run.verdict("VXLAN-10"), run.verdict("CONN-1")) == ("NOT_RUN", "CONFIRMED")
     assert run.claim("VXLAN-10")["reason"] == "runner may not create leases.coordination.k8s.io"
-    assert "runner may not create leases.coordination.k8s.io: that costs VXLAN-10" in run.report["run"]["notes"]
+    assert (
+        "runner may not create leases.coordination.k8s.io: that costs VXLAN-10"
+        in run.report["run"]["notes"]
+    )
     assert "lock" not in log(project)
 
 
@@ -88,7 +112,11 @@ def test_nothing_is_changed_that_could_not_be_put_back_before_the_credentials_en
 ) -> None:
     project.suite(SUITE)
     ends = json.dumps({"token_ends": time.time() + seconds})
-    run = project.run("-n", workers, "--kubeconfig=lane", "--allow-cluster-disruptive", STAND_IN=ends)
+    run = project.run(
+        "-n", workers, "--kubeconfig=lane", "--allow-cluster-disruptive", STAND_IN=ends
+    )
     assert (run.verdict("VXLAN-10"), run.verdict("CONN-1")) == (verdict, "CONFIRMED")
-    assert ("the user's credentials end at " in run.claim("VXLAN-10")["reason"]) == (verdict == "NOT_RUN")
+    assert ("the user's credentials end at " in run.claim("VXLAN-10")["reason"]) == (
+        verdict == "NOT_RUN"
+    )
     assert ("lock" in log(project)) == (verdict == "CONFIRMED")

@@ -11,7 +11,9 @@ WORDS = {"vxlan", "dns", "service", "policy", "windows", "demo", "ipam", "snat",
 
 
 def rows() -> dict[str, str]:
-    return {found["word"]: found["what"] for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+    return {
+        found["word"]: found["what"] for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))
+    }
 
 
 def test_the_table_has_a_row_for_every_subject() -> None:
@@ -19,7 +21,11 @@ def test_the_table_has_a_row_for_every_subject() -> None:
 
 
 def test_the_readme_has_the_same_words() -> None:
-    short = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    short = re.findall(
+        r"^\| `([\w-]+)` \| ([^|]+) \|$",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     assert dict(short) == rows()
 
 

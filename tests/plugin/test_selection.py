@@ -55,15 +55,24 @@ def ran(project: Project, *arguments: str, **told: object) -> dict[str, str]:
         ([], {"overlay", "names", "modes", "felix", "vni", "agents"}),
     ],
 )
-def test_words_claims_and_smoke_select(project: Project, arguments: list[str], selected: set[str]) -> None:
+def test_words_claims_and_smoke_select(
+    project: Project, arguments: list[str], selected: set[str]
+) -> None:
     assert set(ran(project, *arguments)) == selected
 
 
-def test_a_word_that_is_a_subject_selects_it_and_nothing_by_the_accident_of_a_name(project: Project) -> None:
-    project.suite('@verifies("CONN-1")\n@about("udp")\ndef test_dns_and_vxlan(): pass\n', name="test_policy.py")
+def test_a_word_that_is_a_subject_selects_it_and_nothing_by_the_accident_of_a_name(
+    project: Project,
+) -> None:
+    project.suite(
+        '@verifies("CONN-1")\n@about("udp")\ndef test_dns_and_vxlan(): pass\n',
+        name="test_policy.py",
+    )
     assert set(ran(project, "-k", "dns")) == {"names"}
     assert set(ran(project, "-k", "udp")) == {"dns_and_vxlan"}
-    assert set(ran(project, "-k", "dns_and")) == {"dns_and_vxlan"}  # no subject: matched in names, as pytest does
+    assert set(ran(project, "-k", "dns_and")) == {
+        "dns_and_vxlan"
+    }  # no subject: matched in names, as pytest does
     assert set(ran(project, "-k", "not udp and not vxlan and not dns")) == {"felix", "agents"}
 
 
@@ -78,11 +87,19 @@ def test_an_id_of_a_claim_is_a_whole_word(project: Project) -> None:
     ("words", "told"),
     [
         ("calicoctl", "there is no test yet of what calicoctl is about: XIPAM-4"),
-        ("dns and performance", "there is no test yet of what performance is about: PERF-1, PERF-2"),
-        ("BGP-1 or XVX-2", "of what BGP-1 is about: BGP-1; there is no test yet of what XVX-2 is about: XVX-2"),
+        (
+            "dns and performance",
+            "there is no test yet of what performance is about: PERF-1, PERF-2",
+        ),
+        (
+            "BGP-1 or XVX-2",
+            "of what BGP-1 is about: BGP-1; there is no test yet of what XVX-2 is about: XVX-2",
+        ),
     ],
 )
-def test_words_whose_claims_have_no_test_yet_say_so(project: Project, words: str, told: str) -> None:
+def test_words_whose_claims_have_no_test_yet_say_so(
+    project: Project, words: str, told: str
+) -> None:
     run = project.run("-k", words)
     assert run.code == 5
     assert f"-k {words!r} selects no test: there is no test yet" in run.out
@@ -95,7 +112,9 @@ def test_a_word_without_tests_leaves_others_their_tests(project: Project) -> Non
 
 
 @pytest.mark.parametrize("word", ["cluserip", "VXLAN-99", "dns and cluserip"])
-def test_words_that_select_nothing_are_listed_before_anything_is_started(project: Project, word: str) -> None:
+def test_words_that_select_nothing_are_listed_before_anything_is_started(
+    project: Project, word: str
+) -> None:
     run = project.run("-k", word)
     assert run.code == 5
     assert f"-k {word!r} selects no test; words are" in run.out
@@ -120,20 +139,30 @@ def test_without_disruptive_tests_a_permission_to_disrupt_changes_nothing(projec
 
 def test_what_was_left_out_is_not_selected(project: Project) -> None:
     run = project.run("-k", "dns")
-    assert (run.verdict("CONN-6"), run.verdict("VXLAN-1"), run.verdict("PLAT-1")) == ("CONFIRMED", None, None)
+    assert (run.verdict("CONN-6"), run.verdict("VXLAN-1"), run.verdict("PLAT-1")) == (
+        "CONFIRMED",
+        None,
+        None,
+    )
     assert run.report["counts"] == {"CONFIRMED": 1, "not selected": len(catalog()) - 1}
 
 
 def test_on_a_lab_of_its_own_disruptive_tests_run_unless_forbidden(project: Project) -> None:
     assert ran(project, "-k", "felix or vni") == {"felix": "CONFIRMED", "vni": "CONFIRMED"}
-    assert ran(project, "-k", "felix or vni", "--no-disruptive") == {"felix": "NOT_RUN", "vni": "NOT_RUN"}
+    assert ran(project, "-k", "felix or vni", "--no-disruptive") == {
+        "felix": "NOT_RUN",
+        "vni": "NOT_RUN",
+    }
 
 
 def test_on_a_named_cluster_they_need_permission(project: Project) -> None:
     named = ["-k", "felix or vni", "--kubeconfig", "x"]
     assert ran(project, *named) == {"felix": "NOT_RUN", "vni": "NOT_RUN"}
     assert ran(project, *named, "--allow-disruptive") == {"felix": "CONFIRMED", "vni": "NOT_RUN"}
-    assert ran(project, *named, "--allow-cluster-disruptive") == {"felix": "CONFIRMED", "vni": "CONFIRMED"}
+    assert ran(project, *named, "--allow-cluster-disruptive") == {
+        "felix": "CONFIRMED",
+        "vni": "CONFIRMED",
+    }
 
 
 def test_what_changes_the_whole_cluster_needs_its_owners_consent(project: Project) -> None:
@@ -149,7 +178,10 @@ def test_the_plan_says_what_a_change_of_the_whole_cluster_costs_others(project: 
     told = json.dumps({"third_party_pods": {"win-1": ["ops/logs", "ops/metrics"]}})
     out = project.run("--plan", STAND_IN=told).out
     assert "each Windows node is drained, one after the other: win-0, win-1" in out
-    assert "node win-1: pods of DaemonSets lose their network, and are deleted and made anew: ops/logs, ops/metr" in out
+    assert (
+        "node win-1: pods of DaemonSets lose their network, and are deleted and made anew: ops/logs, ops/metr"
+        in out
+    )
     assert "costs others" not in project.run("--plan", "--no-disruptive", STAND_IN=told).out
     assert "costs others" not in project.run("--plan", "-k", "felix", STAND_IN=told).out
 
@@ -171,7 +203,12 @@ def test_policy(pods, policy): pass
         "GlobalNetworkPolicy wide may deny ingress of this run's pods",
         "NetworkPolicy friendly may allow",
     )
-    found = {"closing": closing, "opening": opening, "unread": "Tier: no right", "exempt": "exempt the label"}
+    found = {
+        "closing": closing,
+        "opening": opening,
+        "unread": "Tier: no right",
+        "exempt": "exempt the label",
+    }
     run = project.run("--plan", STAND_IN=json.dumps({"policies": found}))
     assert (
         f"note: policies of others: {closing}; {opening}: what they decide is INCONCLUSIVE or NOT_RUN; exempt"
@@ -179,21 +216,28 @@ def test_policy(pods, policy): pass
     )
     assert "note: policies of others could not be read: Tier: no right" in run.out
     told = run.out.partition("Policies of others\n")[2]
-    assert f"  {closing}\n  {opening}\n  may take CONN-3, DEMO-5; to keep them: exempt the label\n" in told
+    assert (
+        f"  {closing}\n  {opening}\n  may take CONN-3, DEMO-5; to keep them: exempt the label\n"
+        in told
+    )
     assert "  could not be read: Tier: no right\n" in told
     only = project.run("--plan", STAND_IN=json.dumps({"policies": found | {"closing": ""}})).out
     assert "may take DEMO-5; to keep them" in only, "what opens takes denials alone"
     assert "olicies of others" not in project.run("--plan").out
 
 
-def test_what_changes_the_whole_cluster_is_refused_where_it_has_too_many_windows_nodes(project: Project) -> None:
+def test_what_changes_the_whole_cluster_is_refused_where_it_has_too_many_windows_nodes(
+    project: Project,
+) -> None:
     run = project.run("-k", "vni", "--max-disrupted-nodes", "1")
     assert run.claim("VXLAN-9")["reason"].endswith("there are 2, more than --max-disrupted-nodes 1")
     assert run.claim("VXLAN-9")["remedy"].startswith("allow it with --max-disrupted-nodes 2")
     assert ran(project, "-k", "vni", "--max-disrupted-nodes", "2") == {"vni": "CONFIRMED"}
 
 
-def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(project: Project) -> None:
+def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
+    project: Project,
+) -> None:
     assert ran(project, "-k", "overlay", mode="bgp") == {"overlay": "NOT_APPLICABLE"}
     assert ran(project, "-k", "overlay", mode=None) == {"overlay": "NOT_RUN"}
 
@@ -205,13 +249,22 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--keep"], "use"),
         (["--cluster", "lab", "--kubeconfig", "x"], "contradict"),
         (["--cluster", "in-cluster", "--context", "x"], "contradict"),
-        (["--require", "core", "--require=policy"], "--require is given 2 times, and one counts: write it once, as --"),
-        (["--context=x", "--context=x"], "--context is given 2 times, and one counts: write it once"),
+        (
+            ["--require", "core", "--require=policy"],
+            "--require is given 2 times, and one counts: write it once, as --",
+        ),
+        (
+            ["--context=x", "--context=x"],
+            "--context is given 2 times, and one counts: write it once",
+        ),
         (["--kubeconfig", "x", "--lab-profile", "bgp"], "--lab-profile bgp is for a lab"),
         (["--allow-disruptive", "--no-disruptive"], "contradict"),
         (["--calico-version", "latest"], "--calico-version latest: 'latest' is not a version"),
         (["--calicoctl", "missing"], "--calicoctl missing: no such file"),
-        (["--calicoctl", "pyproject.toml"], "--calicoctl pyproject.toml: no program that can be run"),
+        (
+            ["--calicoctl", "pyproject.toml"],
+            "--calicoctl pyproject.toml: no program that can be run",
+        ),
         (["--report-dir", "pyproject.toml"], "pyproject.toml (--report-dir): Not a directory"),
         (["--tolerate", "a:b:c"], "--tolerate a:b:c: expected KEY"),
         (["--timings", "missing.yaml"], "--timings missing.yaml: cannot be read"),
@@ -246,7 +299,14 @@ def test_keeping_on_a_lab_of_its_own_says_what_to_do_instead() -> None:
     ],
 )
 def test_a_cluster_is_used_only_when_it_is_named(given: dict[str, str], how: str, why: str) -> None:
-    options = {"cluster": None, "kubeconfig": None, "context": None, "profile": None, "keep": False, **given}
+    options = {
+        "cluster": None,
+        "kubeconfig": None,
+        "context": None,
+        "profile": None,
+        "keep": False,
+        **given,
+    }
     choice = choose(**options)  # type: ignore[arg-type]
     assert (choice.how, choice.why) == (how, why)
 
@@ -257,7 +317,11 @@ def test_a_cluster_is_used_only_when_it_is_named(given: dict[str, str], how: str
 def test_the_plan_says_for_every_claim_what_would_happen_and_runs_nothing(project: Project) -> None:
     run = project.run("--plan", "--no-disruptive")
     assert run.code == 0
-    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in run.out.splitlines() if line.startswith("  ")}
+    lines = {
+        line.split()[0]: " ".join(line.split()[1:])
+        for line in run.out.splitlines()
+        if line.startswith("  ")
+    }
     assert lines["VXLAN-1"] == "runs 1 test"
     assert lines["BGP-1"] == "NOT_APPLICABLE it is about mode bgp; here: mode vxlan (stand-in)"
     assert lines["RST-3"].startswith("NOT_RUN it changes something beyond")
@@ -271,9 +335,15 @@ def test_the_plan_says_for_every_claim_what_would_happen_and_runs_nothing(projec
 def test_what_is_only_told_leaves_the_reports_as_they_were(project: Project, option: str) -> None:
     """Else the next gate or baseline of reports/latest finds nothing there."""
     assert project.run("-k", "dns").folder is not None
-    before = sorted((project.path / "reports").iterdir()), (project.path / "reports" / "latest").readlink()
+    before = (
+        sorted((project.path / "reports").iterdir()),
+        (project.path / "reports" / "latest").readlink(),
+    )
     project.run(option)
-    assert (sorted((project.path / "reports").iterdir()), (project.path / "reports" / "latest").readlink()) == before
+    assert (
+        sorted((project.path / "reports").iterdir()),
+        (project.path / "reports" / "latest").readlink(),
+    ) == before
 
 
 @pytest.mark.parametrize(
@@ -319,16 +389,26 @@ def test_lists_do_not_load_the_kubernetes_client(project: Project, arguments: li
     ("told", "workers"),
     [({}, LAB_WORKERS.at_most), ({"free": 20}, 2), ({"free": 2}, 1)],
 )
-def test_auto_follows_what_a_worker_costs_and_says_why(project: Project, told: dict[str, int], workers: int) -> None:
+def test_auto_follows_what_a_worker_costs_and_says_why(
+    project: Project, told: dict[str, int], workers: int
+) -> None:
     run = project.run("-n", "auto", STAND_IN=json.dumps(told))
     assert f"{workers} worker{'' if workers == 1 else 's'} [" in run.out
     left = told.get("free", 0) - LAB_WORKERS.watch
-    why = f"{left} free addresses on win-0, 9 a worker" if told else f"at most {LAB_WORKERS.at_most}"
-    assert f"workers: {workers} worker{'' if workers == 1 else 's'} on 4 covered nodes: {why}" in run.out
+    why = (
+        f"{left} free addresses on win-0, 9 a worker" if told else f"at most {LAB_WORKERS.at_most}"
+    )
+    assert (
+        f"workers: {workers} worker{'' if workers == 1 else 's'} on 4 covered nodes: {why}"
+        in run.out
+    )
 
 
 def test_one_cluster_serves_all_workers(project: Project) -> None:
-    project.suite('@verifies("CONN-1")\ndef test_door(cluster, facts, settings): assert cluster == "door"', "test_b.py")
+    project.suite(
+        '@verifies("CONN-1")\ndef test_door(cluster, facts, settings): assert cluster == "door"',
+        "test_b.py",
+    )
     run = project.run("-n", "2")
     log = (project.path / "cluster.log").read_text().split("\n")
     assert run.code == 0
@@ -391,7 +471,9 @@ def test_more_workers_than_auto_would_start_are_started_and_the_header_says_what
 
 
 @pytest.mark.parametrize("given", ["0", "1", "2"])
-def test_of_no_more_workers_than_auto_would_start_nothing_is_said(project: Project, given: str) -> None:
+def test_of_no_more_workers_than_auto_would_start_nothing_is_said(
+    project: Project, given: str
+) -> None:
     assert "workers: " not in project.run("--kubeconfig=lane.yaml", "-n", given, "-k", "dns").out
 
 

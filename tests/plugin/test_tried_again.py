@@ -33,7 +33,9 @@ def the_test(run: Run) -> dict[str, object]:
 
 def allure(run: Run) -> list[dict[str, object]]:
     assert run.folder
-    results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
+    results = [
+        json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")
+    ]
     return sorted(results, key=lambda result: int(result["start"]))
 
 
@@ -41,7 +43,11 @@ def allure(run: Run) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("error", "verdict", "told"),
     [
-        ('raise Nonconformance("expected blocked, observed connected")', "VIOLATED", (1, "failure", "failed")),
+        (
+            'raise Nonconformance("expected blocked, observed connected")',
+            "VIOLATED",
+            (1, "failure", "failed"),
+        ),
         ('raise ProbeBroken("agent died")', "INCONCLUSIVE", (6, "error", "broken")),
     ],
 )
@@ -53,7 +59,11 @@ def test_the_worst_attempt_counts_everywhere(
     run = project.run(*RERUNS, "-n", workers)
     assert run.code == code, run.out
     test = the_test(run)
-    assert (test["verdict"], test["flaky"], test["attempts"]) == (verdict, True, [verdict, "CONFIRMED"])
+    assert (test["verdict"], test["flaky"], test["attempts"]) == (
+        verdict,
+        True,
+        [verdict, "CONFIRMED"],
+    )
     assert run.verdict("CONN-1") == verdict
     assert f"FLAKY ({verdict}, CONFIRMED): " in run.claim("CONN-1")["reason"]
     assert f"{verdict:12} CONN-1    FLAKY ({verdict}, CONFIRMED): " in run.out
@@ -61,7 +71,10 @@ def test_the_worst_attempt_counts_everywhere(
     cases = Xml.parse(run.folder / "junit.xml").getroot().findall(".//testcase")
     assert [child.tag for case in cases for child in case if child.tag != "properties"] == [tag]
     assert [
-        entry.get("value") for case in cases for entry in case.iter("property") if entry.get("name") == "flaky"
+        entry.get("value")
+        for case in cases
+        for entry in case.iter("property")
+        if entry.get("name") == "flaky"
     ] == [f"{verdict}, CONFIRMED"]
     newest = allure(run)[-1]
     assert newest["status"] == status
@@ -76,14 +89,18 @@ def test_attempts_that_agree_are_not_flaky(project: Project) -> None:
     assert run.claim("CONN-1")["reason"] == "refused"
 
 
-def test_a_worker_that_died_and_a_second_try_that_went_well_stay_inconclusive(project: Project) -> None:
+def test_a_worker_that_died_and_a_second_try_that_went_well_stay_inconclusive(
+    project: Project,
+) -> None:
     project.suite(ONCE % "os._exit(1)")
     run = project.run(*RERUNS, "-n", "2")
     assert run.code == 6, run.out
     assert the_test(run)["verdict"] == "INCONCLUSIVE"
 
 
-def test_another_attempt_at_an_exclusive_test_finds_what_the_first_one_left(project: Project) -> None:
+def test_another_attempt_at_an_exclusive_test_finds_what_the_first_one_left(
+    project: Project,
+) -> None:
     project.suite(
         """
 from conformance.plugin import state

@@ -43,14 +43,19 @@ def test_tests_wait_until_a_dead_workers_changes_are_put_back(project: Project) 
     found = others(run)
     assert {item["verdict"] for item in found} == {"CONFIRMED"}
     assert all(item["measured"]["epoch"] for item in found), "what is kept was looked at again"
-    assert re.search(f"waits until what {DEAD} has changed is put back, since its worker gw. died", run.out)
+    assert re.search(
+        f"waits until what {DEAD} has changed is put back, since its worker gw. died", run.out
+    )
 
 
 @pytest.mark.parametrize(
     ("told", "why"),
     [
         ({"not put back": "not restored: the VNI"}, "not restored: the VNI"),
-        ({"put back fails": "no API"}, "not known whether everything was put back: no API; pytest --restore"),
+        (
+            {"put back fails": "no API"},
+            "not known whether everything was put back: no API; pytest --restore",
+        ),
     ],
     ids=["not-restored", "not-known"],
 )
@@ -61,18 +66,28 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     run = project.run("-n", "2", STAND_IN=json.dumps(told))
     assert run.code == 6
     last = next(line for line in run.out.splitlines() if line.startswith("report: "))
-    assert ("(exit code 6: something is INCONCLUSIVE" in last, why in last) == (True, why.startswith("not restored"))
+    assert ("(exit code 6: something is INCONCLUSIVE" in last, why in last) == (
+        True,
+        why.startswith("not restored"),
+    )
     for other in others(run):
         assert other["verdict"] == "INCONCLUSIVE"
-        assert re.search(f"cluster may not be as before {DEAD}, whose changes are not put back: {why}", other["reason"])
+        assert re.search(
+            f"cluster may not be as before {DEAD}, whose changes are not put back: {why}",
+            other["reason"],
+        )
 
 
 def test_tests_do_not_wait_for_ever(project: Project) -> None:
     project.suite(DIES)
     (project.path / "timings.yaml").write_text("run:\n  put_back: 300 ms\n")
-    run = project.run("-n", "2", "--timings=timings.yaml", STAND_IN=json.dumps({"putting back takes": 2}))
+    run = project.run(
+        "-n", "2", "--timings=timings.yaml", STAND_IN=json.dumps({"putting back takes": 2})
+    )
     assert run.code == 6
-    waited = [other for other in others(run) if "died, and that was not done in 0.3 s" in other["reason"]]
+    waited = [
+        other for other in others(run) if "died, and that was not done in 0.3 s" in other["reason"]
+    ]
     assert waited
     assert {item["verdict"] for item in waited} == {"INCONCLUSIVE"}
 
@@ -109,7 +124,9 @@ def test_cluster():
     )
 
 
-def test_a_problem_of_the_whole_cluster_keeps_tests_of_other_nodes_from_beginning(project: Project) -> None:
+def test_a_problem_of_the_whole_cluster_keeps_tests_of_other_nodes_from_beginning(
+    project: Project,
+) -> None:
     project.suite(
         """
 from conformance.plugin import state
@@ -130,13 +147,20 @@ def test_node(number, changed):
     run = project.run("-n", "0")
     assert run.code == 6
     tests = {test["test"].rpartition("::")[2]: test for test in run.report["tests"]}
-    assert tests["test_node[0]"]["reason"] == "in clearing up: EnvironmentBroken: node win-1 is not Ready again"
+    assert (
+        tests["test_node[0]"]["reason"]
+        == "in clearing up: EnvironmentBroken: node win-1 is not Ready again"
+    )
     for number in (1, 2, 3):
         assert tests[f"test_node[{number}]"]["verdict"] == "INCONCLUSIVE"
-        assert tests[f"test_node[{number}]"]["reason"].endswith("not put back: node win-1 is not Ready again")
+        assert tests[f"test_node[{number}]"]["reason"].endswith(
+            "not put back: node win-1 is not Ready again"
+        )
 
 
-def test_a_test_that_cannot_put_back_judges_nothing_when_it_is_tried_again(project: Project) -> None:
+def test_a_test_that_cannot_put_back_judges_nothing_when_it_is_tried_again(
+    project: Project,
+) -> None:
     project.suite(
         """
 from pathlib import Path
@@ -163,10 +187,18 @@ def test_node(changed):
 @pytest.mark.parametrize(
     ("named", "told", "waited"),
     [
-        ("--kubeconfig=lane", {"gone": "no answer for 40 s", "not put back": "VNI 4096 -> 4097 stays"}, True),
+        (
+            "--kubeconfig=lane",
+            {"gone": "no answer for 40 s", "not put back": "VNI 4096 -> 4097 stays"},
+            True,
+        ),
         ("--kubeconfig=lane", {"gone": "no answer for 40 s"}, False),
         ("--kubeconfig=lane", {"not put back": "VNI 4096 -> 4097 stays"}, False),
-        ("--no-watch", {"gone": "no answer for 40 s", "not put back": "VNI 4096 -> 4097 stays"}, False),
+        (
+            "--no-watch",
+            {"gone": "no answer for 40 s", "not put back": "VNI 4096 -> 4097 stays"},
+            False,
+        ),
     ],
     ids=["a-change-stays", "nothing-stays", "it-answers", "with-the-lab"],
 )

@@ -34,7 +34,9 @@ def test_cluster():
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_at_most_two_workers_run_worlds_and_do_so_before_all_else(project: Project, workers: int) -> None:
+def test_at_most_two_workers_run_worlds_and_do_so_before_all_else(
+    project: Project, workers: int
+) -> None:
     project.suite(OTHERS)
     project.suite(WORLDS, name=FILE)
     run = project.run("-n", str(workers))
@@ -65,7 +67,9 @@ def test_of_fewer_tests_than_workers_none_is_left_out(project: Project, chosen: 
     assert len(turns(run)) == (len(chosen) if len(chosen) > 1 else 9)
 
 
-def test_worlds_go_on_where_workers_that_run_them_are_lost(project: Project, tmp_path: Path) -> None:
+def test_worlds_go_on_where_workers_that_run_them_are_lost(
+    project: Project, tmp_path: Path
+) -> None:
     project.suite(OTHERS)
     project.suite(
         f"""
@@ -83,7 +87,9 @@ def test_world(number):
     )
     run = project.run("-n", "3")
     assert run.code != 0
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.isdigit()) == list("0235678")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.isdigit()) == list(
+        "0235678"
+    )
 
 
 @dataclass(eq=False)
@@ -101,8 +107,14 @@ class Worker:
 
 
 def test_who_is_about_to_end_is_none_of_the_two_that_run_worlds() -> None:
-    dealer, workers = Dealer.__new__(Dealer), [Worker(shutting_down=True), Worker(), Worker(), Worker()]
-    dealer.collection, dealer.pending = [f"suites/{FILE}::test_world[{number}]" for number in range(4)], [0, 1, 2, 3]
+    dealer, workers = (
+        Dealer.__new__(Dealer),
+        [Worker(shutting_down=True), Worker(), Worker(), Worker()],
+    )
+    dealer.collection, dealer.pending = (
+        [f"suites/{FILE}::test_world[{number}]" for number in range(4)],
+        [0, 1, 2, 3],
+    )
     dealer.node2pending = {worker: [] for worker in workers}
     for worker in workers[1:]:
         dealer._send_tests(worker, 2)
@@ -114,6 +126,9 @@ def test_no_test_elsewhere_is_about_worlds() -> None:
     marked = [
         path.relative_to(ROOT / "suites").as_posix()
         for path in (ROOT / "suites").rglob("*.py")
-        if any(isinstance(node, ast.Name) and node.id == "each_world" for node in ast.walk(ast.parse(path.read_text())))
+        if any(
+            isinstance(node, ast.Name) and node.id == "each_world"
+            for node in ast.walk(ast.parse(path.read_text()))
+        )
     ]
     assert marked == [FILE]

@@ -17,7 +17,9 @@ from conformance.catalog import catalog
 from conformance.qualify.sets import sets
 from conformance.report.page import _template
 
-for module in pkgutil.iter_modules(conformance.plugin.fixtures.__path__, "conformance.plugin.fixtures."):
+for module in pkgutil.iter_modules(
+    conformance.plugin.fixtures.__path__, "conformance.plugin.fixtures."
+):
     importlib.import_module(module.name)
 catalog()
 sets()

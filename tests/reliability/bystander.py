@@ -49,7 +49,9 @@ class Bystander:
         self.start()
         self.before.update(self._settled(lambda ways: all(ways.values())))
         if shut := sorted(way for way, is_open in self.before.items() if not is_open):
-            raise RuntimeError(f"the bystander's own traffic does not pass before anything was disrupted: {shut}")
+            raise RuntimeError(
+                f"the bystander's own traffic does not pass before anything was disrupted: {shut}"
+            )
         self.were_there.update(self.pods())
 
     def start(self) -> None:
@@ -59,7 +61,9 @@ class Bystander:
         document = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.lab.kubectl("apply", "-f", "-", stdin=document)
         for os in PROGRAM:
-            self.lab.kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{os}", "--timeout=50s")
+            self.lab.kubectl(
+                "-n", NAMESPACE, "rollout", "status", f"deployment/{os}", "--timeout=50s"
+            )
 
     def remove(self) -> None:
         """Remove it with its namespace."""
@@ -69,12 +73,16 @@ class Bystander:
         """Return the ways that were open and are not any more, once controllers have done their work."""
         ways = self._settled(lambda ways: ways == self.before)
         return [
-            f"bystander ({self.kind}): no traffic {way}" for way, was in self.before.items() if was != ways.get(way)
+            f"bystander ({self.kind}): no traffic {way}"
+            for way, was in self.before.items()
+            if was != ways.get(way)
         ]
 
     def pods(self) -> dict[str, str]:
         """Return its pods that are not ending: uid to node."""
-        found = json.loads(self.lab.kubectl("-n", NAMESPACE, "get", "pods", "-o", "json").stdout)["items"]
+        found = json.loads(self.lab.kubectl("-n", NAMESPACE, "get", "pods", "-o", "json").stdout)[
+            "items"
+        ]
         alive = [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
         return {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in alive}
 
@@ -86,23 +94,49 @@ class Bystander:
 
     def ways(self) -> dict[str, bool]:
         """Each direction, and whether every pod that it is about gets through: pods, ClusterIPs and names."""
-        found = json.loads(self.lab.kubectl("-n", NAMESPACE, "get", "pods,services", "-o", "json").stdout)["items"]
-        pods = [item for item in found if item["kind"] == "Pod" and not item["metadata"].get("deletionTimestamp")]
-        services = {item["metadata"]["name"]: item["spec"]["clusterIP"] for item in found if item["kind"] == "Service"}
+        found = json.loads(
+            self.lab.kubectl("-n", NAMESPACE, "get", "pods,services", "-o", "json").stdout
+        )["items"]
+        pods = [
+            item
+            for item in found
+            if item["kind"] == "Pod" and not item["metadata"].get("deletionTimestamp")
+        ]
+        services = {
+            item["metadata"]["name"]: item["spec"]["clusterIP"]
+            for item in found
+            if item["kind"] == "Service"
+        }
         asked: list[tuple[str, str, str, str]] = []
         for client, os in product(pods, PROGRAM):
             own, role = client["metadata"]["name"], client["metadata"]["labels"]["app"]
-            servers = [pod for pod in pods if pod["metadata"]["labels"]["app"] == os and pod is not client]
-            goals = {f"pod {n}": (pod.get("status") or {}).get("podIP") or "none" for n, pod in enumerate(servers)}
-            goals |= {"ClusterIP": services.get(os, "none"), "name": f"{os}.{NAMESPACE}.svc.cluster.local"}
-            asked += [(own, role, f"{role} to {os} by {how.split()[0]}", goal) for how, goal in goals.items()]
+            servers = [
+                pod for pod in pods if pod["metadata"]["labels"]["app"] == os and pod is not client
+            ]
+            goals = {
+                f"pod {n}": (pod.get("status") or {}).get("podIP") or "none"
+                for n, pod in enumerate(servers)
+            }
+            goals |= {
+                "ClusterIP": services.get(os, "none"),
+                "name": f"{os}.{NAMESPACE}.svc.cluster.local",
+            }
+            asked += [
+                (own, role, f"{role} to {os} by {how.split()[0]}", goal)
+                for how, goal in goals.items()
+            ]
         with ThreadPoolExecutor(4) as pool:
-            answers = list(pool.map(lambda one: (one[2], self._reaches(one[0], one[1], one[3])), asked))
+            answers = list(
+                pool.map(lambda one: (one[2], self._reaches(one[0], one[1], one[3])), asked)
+            )
         return {way: all(passes for name, passes in answers if name == way) for way, _ in answers}
 
     def _reaches(self, pod: str, role: str, goal: str) -> bool:
         command = (PROGRAM[role], "connect", f"{goal}:{PORT}", f"--timeout={ANSWERS_WITHIN}")
-        return self.lab.kubectl("-n", NAMESPACE, "exec", pod, "--", *command, check=False).returncode == 0
+        return (
+            self.lab.kubectl("-n", NAMESPACE, "exec", pod, "--", *command, check=False).returncode
+            == 0
+        )
 
     def _objects(self, os: str) -> list[Mapping[str, Any]]:
         meta, labels = {"name": os, "namespace": NAMESPACE}, {"app": os}
@@ -110,7 +144,11 @@ class Bystander:
             "name": "main", "image": AGNHOST, "args": ["netexec", f"--http-port={PORT}"],
             "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
         }  # fmt: skip
-        spec = {"nodeSelector": {"kubernetes.io/os": os}, "terminationGracePeriodSeconds": 5, "containers": [server]}
+        spec = {
+            "nodeSelector": {"kubernetes.io/os": os},
+            "terminationGracePeriodSeconds": 5,
+            "containers": [server],
+        }
         if os == "windows":
             spec["tolerations"] = TOLERATIONS[self.kind]
         template = {"metadata": {"labels": labels}, "spec": spec}

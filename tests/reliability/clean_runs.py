@@ -106,7 +106,11 @@ def load(processes: int) -> Iterator[None]:
     Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
     one session would leave most of them to the lab.  They end with this process, however it ends.
     """
-    spin = [sys.executable, "-c", f"import os\nwhile os.getppid() == {os.getpid()}:\n    sum(range(100_000))"]
+    spin = [
+        sys.executable,
+        "-c",
+        f"import os\nwhile os.getppid() == {os.getpid()}:\n    sum(range(100_000))",
+    ]
     spinning = [subprocess.Popen(spin, start_new_session=True) for _ in range(processes)]
     try:
         yield
@@ -116,15 +120,25 @@ def load(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int, bystander: Kind = "plain") -> Run:
+def one_run(
+    number: int, suites: tuple[str, ...], table: Table, beside: int, bystander: Kind = "plain"
+) -> Run:
     """Run these suites once; every second run is on a busy machine, and each lab has two runs in turn.
 
     ``beside``: the default lab, and so many processes beside each run.
     """
     busy, profile = number % 2 == 1, list(LABS)[0 if beside else number // 2 % len(LABS)]
     processes = beside or ((busy and os.cpu_count()) or 0)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    with scratch("clean-run-") as folder, running_lab(folder, "--profile", profile) as lab, load(processes):
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
+    with (
+        scratch("clean-run-") as folder,
+        running_lab(folder, "--profile", profile) as lab,
+        load(processes),
+    ):
         others = Bystander(lab, bystander)
         others.deploy()
         reports = folder / "reports"
@@ -133,10 +147,16 @@ def one_run(number: int, suites: tuple[str, ...], table: Table, beside: int, bys
             f"--report-dir={reports}", *_on(lab), *LABS[profile],
         ]  # fmt: skip
         begun = time.monotonic()
-        code, output = _ended(command, {**kept, "PYTHONPATH": str(ROOT / "lib")}, RUN_WITHIN[beside > 0])
+        code, output = _ended(
+            command, {**kept, "PYTHONPATH": str(ROOT / "lib")}, RUN_WITHIN[beside > 0]
+        )
         seconds = time.monotonic() - begun
         report = reports / "latest" / "conformance.json"
-        said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": [], "tests": []}
+        said = (
+            json.loads(report.read_text(encoding="utf-8"))
+            if report.exists()
+            else {"claims": [], "tests": []}
+        )
         alarms = (
             _alarms(said, table, profile, beside, REFUSED[bystander])
             if said["tests"]
@@ -165,7 +185,12 @@ def _on(lab: RunningLab) -> list[str]:
     """The words by which a run uses a lab as one that it has started itself."""
     outside = OUTSIDE.search(lab.ready_line)
     target = [f"--external-target={outside['address']}"] if outside else []
-    return [f"--kubeconfig={lab.kubeconfig}", "--allow-cluster-disruptive", f"--timings={TIMINGS}", *target]
+    return [
+        f"--kubeconfig={lab.kubeconfig}",
+        "--allow-cluster-disruptive",
+        f"--timings={TIMINGS}",
+        *target,
+    ]
 
 
 def _ended(command: Sequence[str], environment: dict[str, str], within: float) -> tuple[int, str]:
@@ -216,7 +241,8 @@ def _alarms(
         and (not beside or claim["verdict"] == "VIOLATED")
         and (
             claim["id"] not in table.clean
-            or claim["verdict"] not in (("NOT_RUN",) if claim["id"] in refused else table.healthy(claim["id"], profile))
+            or claim["verdict"]
+            not in (("NOT_RUN",) if claim["id"] in refused else table.healthy(claim["id"], profile))
         )
     )
 
@@ -229,7 +255,9 @@ def _keep(number: int, folder: Path, output: str) -> None:
     (target / "output.txt").write_text(output, encoding="utf-8")
 
 
-def known(suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0, bystander: Kind = "plain") -> list[Run]:
+def known(
+    suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0, bystander: Kind = "plain"
+) -> list[Run]:
     """Runs of these suites in the present source, beside so many processes and a bystander of this kind."""
     if not path.exists():
         return []
@@ -245,17 +273,30 @@ def known(suites: tuple[str, ...], path: Path = RUNS, *, beside: int = 0, bystan
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing; 1 when there was a false alarm."""
-    parser = argparse.ArgumentParser(description="Count false alarms over many runs on healthy labs.")
+    parser = argparse.ArgumentParser(
+        description="Count false alarms over many runs on healthy labs."
+    )
     parser.add_argument("--runs", type=int, default=200, help="default: %(default)s")
     parser.add_argument("--no-page", action="store_true", help="leave docs/reliability.md as it is")
     parser.add_argument("--suites", nargs="+", default=list(SUITES), help="default: all of them")
-    parser.add_argument("--beside", type=int, default=0, metavar="N", help="each run beside N processes that compute")
-    parser.add_argument("--bystander", choices=list(TOLERATIONS), default="plain", help="default: %(default)s")
+    parser.add_argument(
+        "--beside",
+        type=int,
+        default=0,
+        metavar="N",
+        help="each run beside N processes that compute",
+    )
+    parser.add_argument(
+        "--bystander", choices=list(TOLERATIONS), default="plain", help="default: %(default)s"
+    )
     options = parser.parse_args(arguments)
     end_on_sigterm()
     KEPT.mkdir(parents=True, exist_ok=True)
     suites, kind = tuple(options.suites), options.bystander
-    table, done = read(), {run.number for run in known(suites, beside=options.beside, bystander=kind)}
+    table, done = (
+        read(),
+        {run.number for run in known(suites, beside=options.beside, bystander=kind)},
+    )
     for number in range(options.runs):
         if number in done:
             continue
@@ -268,7 +309,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f" on {run.profile}{', busy' if run.loaded else ''}, {run.undecided} of {run.parts} parts INCONCLUSIVE",
             flush=True,
         )
-    runs = [run for run in known(suites, beside=options.beside, bystander=kind) if run.number < options.runs]
+    runs = [
+        run
+        for run in known(suites, beside=options.beside, bystander=kind)
+        if run.number < options.runs
+    ]
     if not options.no_page and not options.beside and kind == "plain":
         write("clean runs", summary(runs))
     alarms = sum(run.false_alarm for run in runs)
@@ -277,7 +322,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _counted(runs: Sequence[Run]) -> str:
-    closed, opened, streams = (sum(getattr(run, what) for run in runs) for what in ("closed", "opened", "streams"))
+    closed, opened, streams = (
+        sum(getattr(run, what) for run in runs) for what in ("closed", "opened", "streams")
+    )
     return f"{closed} closed paths, {opened} open ones, {streams} streams"
 
 
@@ -289,14 +336,16 @@ def summary(runs: Sequence[Run]) -> list[str]:
     ]
     for profile, busy in product(LABS, (False, True)):
         some = sorted(
-            (run for run in runs if (run.profile, run.loaded) == (profile, busy)), key=lambda run: run.seconds
+            (run for run in runs if (run.profile, run.loaded) == (profile, busy)),
+            key=lambda run: run.seconds,
         )
         if some:
             machine = "all cores kept busy by others" if busy else "as it is"
             alarms, tests = sum(run.false_alarm for run in some), min(run.tests for run in some)
             median, slowest = some[len(some) // 2].seconds, some[-1].seconds
             decided = " | ".join(
-                str(sum(getattr(run, what) for run in some)) for what in ("closed", "opened", "streams")
+                str(sum(getattr(run, what) for run in some))
+                for what in ("closed", "opened", "streams")
             )
             counts = f"{len(some)} | {tests} | {decided} | {alarms} | {median:.1f} | {slowest:.1f}"
             lines.append(f"| {profile} | {machine} | {counts} |")

@@ -30,10 +30,20 @@ def test_changes_everything_that_can_be_put_back(
     journalled.procedure(FELIX_RESTART, {"node": node}, "a test")
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 4097}}, "a test")
     time.sleep(PAUSE)
-    journalled.patch(ObjectRef(api_version="v1", kind="Node", name=node), {"spec": {"unschedulable": True}}, "cordon")
+    journalled.patch(
+        ObjectRef(api_version="v1", kind="Node", name=node),
+        {"spec": {"unschedulable": True}},
+        "cordon",
+    )
     time.sleep(PAUSE)
     name = {"name": f"{journalled.changes.run.namespace}-pool-{number}"}
-    spec = {"cidr": CIDR, "blockSize": 26, "disabled": True, "nodeSelector": "!all()", "natOutgoing": False}
+    spec = {
+        "cidr": CIDR,
+        "blockSize": 26,
+        "disabled": True,
+        "nodeSelector": "!all()",
+        "natOutgoing": False,
+    }
     body = {"apiVersion": FELIX.api_version, "kind": "IPPool", "metadata": name, "spec": spec}
     journalled.create(body, "a test")
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 4098}}, "a test")

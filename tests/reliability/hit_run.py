@@ -133,7 +133,11 @@ class Harness:
         at_hit, phase, members = self.open_entries(), self.phase(), _members(run.pid)
         missed = self._strike(point, run, members)
         problem = _ended(run, members)
-        if not missed and point.victim in ("controller", "all") and run.returncode != -signal.SIGKILL:
+        if (
+            not missed
+            and point.victim in ("controller", "all")
+            and run.returncode != -signal.SIGKILL
+        ):
             missed = ENDED  # by itself, just before
         return Strike(missed=missed, open=at_hit, phase=phase, problem=problem)
 
@@ -150,18 +154,28 @@ class Harness:
 
     def _cordoned(self) -> set[str]:
         """The nodes that a run has cordoned."""
-        return {node["metadata"]["name"] for node in self.kube.objects("v1", "Node") if cordoned_by(node)}
+        return {
+            node["metadata"]["name"]
+            for node in self.kube.objects("v1", "Node")
+            if cordoned_by(node)
+        }
 
     def phase(self) -> str:
         """What a run is at, by its journal and its marks on nodes: a healer cordons without an entry."""
         opened = [entry for book in journals(self.kube) for entry in entries_of(book) if entry.open]
         if self._cordoned():
-            return PROCEDURE if any(entry.target and entry.target.kind == "Node" for entry in opened) else HEALER
+            return (
+                PROCEDURE
+                if any(entry.target and entry.target.kind == "Node" for entry in opened)
+                else HEALER
+            )
         if any(entry.procedure == "hns-network" for entry in opened):
             return VNI
         return FELIX if opened else UNTOUCHED
 
-    def _strike(self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> str:
+    def _strike(
+        self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]
+    ) -> str:
         """Hit the victim; why it could not be hit, or nothing."""
         if run.poll() is not None:
             return ENDED
@@ -169,7 +183,9 @@ class Harness:
             case "controller":
                 run.kill()
             case "worker":
-                workers = [member for member in members if member.pid != run.pid and _is_worker(member)]
+                workers = [
+                    member for member in members if member.pid != run.pid and _is_worker(member)
+                ]
                 if not workers or not _kill(workers[point.number % len(workers)]):
                     return NO_WORKER
             case "all":
@@ -204,7 +220,9 @@ class Harness:
     def left(self, before: Snapshot, *, seen_whole: bool = False) -> list[str]:
         """What differs from before, once controllers have done their work; and whether pods reach each other."""
         deadline = time.monotonic() + SETTLED_WITHIN
-        while (found := snapshot.differences(before, snapshot.take(self.kube))) and time.monotonic() < deadline:
+        while (
+            found := snapshot.differences(before, snapshot.take(self.kube))
+        ) and time.monotonic() < deadline:
             time.sleep(0.5)
         found += self._bystander_lost()
         if seen_whole:
@@ -219,7 +237,11 @@ class Harness:
         """What somebody else's workload has lost: traffic; its pods, where nothing may be drained beside it."""
         if self.bystander is None:
             return []
-        gone = self.bystander.were_there - self.bystander.pods().keys() if self.bystander.kind == "blanket" else set()
+        gone = (
+            self.bystander.were_there - self.bystander.pods().keys()
+            if self.bystander.kind == "blanket"
+            else set()
+        )
         evicted = [f"bystander (blanket): {len(gone)} pods are not those of before"] if gone else []
         return [*evicted, *self.bystander.lost()]
 
@@ -272,7 +294,11 @@ def _project(path: Path) -> Path:
 
 def environment(scratch: Path) -> dict[str, str]:
     """Ours, without what belongs to a pytest that runs this; with a folder for what killed processes leave there."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
     return {**kept, "PYTHONPATH": str(ROOT / "lib"), "TMPDIR": str(scratch)}
 
 
@@ -294,7 +320,9 @@ def _members(pid: int) -> list[psutil.Process]:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return popen_bootstrapline in process.cmdline()  # all that the command line of xdist's workers says
+        return (
+            popen_bootstrapline in process.cmdline()
+        )  # all that the command line of xdist's workers says
     except psutil.Error:
         return False
 

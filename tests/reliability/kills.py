@@ -155,7 +155,9 @@ def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
     """What is to be tried yet: points that were not tried, and those that hit nothing, at another moment."""
     tries = [(point, [kill for kill in kills if kill.number == point.number]) for point in plan]
     return [
-        _elsewhere(point, of_it) for point, of_it in tries if all(kill.missed for kill in of_it) and len(of_it) < TRIES
+        _elsewhere(point, of_it)
+        for point, of_it in tries
+        if all(kill.missed for kill in of_it) and len(of_it) < TRIES
     ]
 
 
@@ -192,7 +194,9 @@ def points(count: int, lasting: float) -> list[Point]:
     found = []
     for number in range(count):
         changed = number >= starting
-        share = (number - starting) / max(1, count - starting) if changed else (number + 1) / starting
+        share = (
+            (number - starting) / max(1, count - starting) if changed else (number + 1) / starting
+        )
         found.append(
             Point(
                 number=number, victim=VICTIMS[number % len(VICTIMS)], changed=changed,
@@ -220,7 +224,9 @@ def lasting(profile: str, bystander: Kind) -> float:
         if left:
             raise RuntimeError(f"a run that was not killed left: {left}")
         if (said := one.verdicts().get("VXLAN-10")) != EXPECTED[bystander]:
-            raise RuntimeError(f"a run that was not killed said {said} of VXLAN-10 beside a {bystander} bystander")
+            raise RuntimeError(
+                f"a run that was not killed said {said} of VXLAN-10 beside a {bystander} bystander"
+            )
         return seconds
 
 
@@ -234,7 +240,9 @@ def known(path: Path | None = None, *, bystander: Kind | None = None) -> list[Ki
     return [
         Kill(**{**entry, "left": tuple(entry["left"])})
         for entry in entries
-        if entry["source"] == source() and entry.keys() == wanted and bystander in (None, entry["bystander"])
+        if entry["source"] == source()
+        and entry.keys() == wanted
+        and bystander in (None, entry["bystander"])
     ]
 
 
@@ -242,17 +250,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing; 1 when something was left behind."""
     parser = argparse.ArgumentParser(description="Kill runs at many points, restore, compare.")
     parser.add_argument("--points", type=int, default=50, help="default: %(default)s")
-    parser.add_argument("--labs", type=int, default=1, help="that are used at once (default: %(default)s)")
+    parser.add_argument(
+        "--labs", type=int, default=1, help="that are used at once (default: %(default)s)"
+    )
     parser.add_argument("--profile", default="default", help="of the labs (default: %(default)s)")
     parser.add_argument(
-        "--bystander", choices=list(TOLERATIONS), default="plain", help="beside it (default: %(default)s)"
+        "--bystander",
+        choices=list(TOLERATIONS),
+        default="plain",
+        help="beside it (default: %(default)s)",
     )
     parser.add_argument(
-        "--only", type=int, nargs="+", metavar="N", help="these of the points alone, by number from 0; writes no page"
+        "--only",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="these of the points alone, by number from 0; writes no page",
     )
     options = parser.parse_args(arguments)
     if wrong := [number for number in options.only or () if not 0 <= number < options.points]:
-        parser.error(f"--only {' '.join(map(str, wrong))}: there are points 0 to {options.points - 1}")
+        parser.error(
+            f"--only {' '.join(map(str, wrong))}: there are points 0 to {options.points - 1}"
+        )
     end_on_sigterm()
     KEPT.mkdir(parents=True, exist_ok=True)
     kind: Kind = options.bystander
@@ -263,16 +282,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             take_all(todo, options.profile, options.labs, kind)
     kills = [kill for kill in known(bystander=kind) if kill.number in numbers]
     if options.only is None:
-        write("killed runs", [line for each in TOLERATIONS for line in summary(known(bystander=each), options.labs)])
+        write(
+            "killed runs",
+            [line for each in TOLERATIONS for line in summary(known(bystander=each), options.labs)],
+        )
     left = sum(kill.failed for kill in kills)
     hit = [kill for kill in kills if not kill.missed]
-    told = ", ".join(f"{phase}: {count}" for phase, count in Counter(kill.phase for kill in hit).items())
-    print(f"{len({kill.number for kill in hit})} points hit ({told}), {left} with something left behind")
+    told = ", ".join(
+        f"{phase}: {count}" for phase, count in Counter(kill.phase for kill in hit).items()
+    )
+    print(
+        f"{len({kill.number for kill in hit})} points hit ({told}), {left} with something left behind"
+    )
     return 1 if left else 0
 
 
 def _todo(planned: Sequence[Point], bystander: Kind, numbers: set[int]) -> list[Point]:
-    return [point for point in pending(planned, known(bystander=bystander)) if point.number in numbers]
+    return [
+        point for point in pending(planned, known(bystander=bystander)) if point.number in numbers
+    ]
 
 
 def take_all(todo: Sequence[Point], profile: str, labs: int, bystander: Kind = "plain") -> None:
@@ -286,7 +314,9 @@ def take_all(todo: Sequence[Point], profile: str, labs: int, bystander: Kind = "
 
     with ThreadPoolExecutor(labs) as pool:
         try:
-            list(pool.map(on_one_lab, [todo[i : i + PER_LAB] for i in range(0, len(todo), PER_LAB)]))
+            list(
+                pool.map(on_one_lab, [todo[i : i + PER_LAB] for i in range(0, len(todo), PER_LAB)])
+            )
         finally:
             ended.set()
 
@@ -299,10 +329,16 @@ def take(todo: Sequence[Point], harness: Harness, before: Snapshot, ended: threa
         try:
             kill = one_point(harness, point, before)
         except Exception as error:  # not tried again until it passes: nobody knows what broke here
-            kill = replace(_nothing_known(point, harness), left=(f"broke: {type(error).__name__}: {error}",))
+            kill = replace(
+                _nothing_known(point, harness), left=(f"broke: {type(error).__name__}: {error}",)
+            )
         with WRITING, RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(kill)) + "\n")
-        state = f"LEFT {'; '.join(kill.left)}" if kill.failed else f"{kill.restored} put back, nothing left"
+        state = (
+            f"LEFT {'; '.join(kill.left)}"
+            if kill.failed
+            else f"{kill.restored} put back, nothing left"
+        )
         state = f"hit nothing ({kill.missed}); {state}" if kill.missed else state
         where = f"{kill.victim}, in {kill.phase or 'nothing'}, {kill.healed} healed, {kill.keys} keys left"
         print(f"point {kill.number}: {where}, {kill.seconds:.1f} s: {state}", flush=True)
@@ -341,10 +377,14 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
         for line in kill.left
     ]
     missed = [kill for kill in kills if kill.missed]
-    reasons = ", ".join(f"{reason}: {count}" for reason, count in Counter(kill.missed for kill in missed).items())
+    reasons = ", ".join(
+        f"{reason}: {count}" for reason, count in Counter(kill.missed for kill in missed).items()
+    )
     never = {kill.number for kill in missed} - {kill.number for kill in kills if not kill.missed}
     tries = f"{len(missed)} {'try' if len(missed) == 1 else 'tries'} that hit nothing"
-    phases = ", ".join(f"{phase}: {count}" for phase, count in Counter(kill.phase for kill in hit).most_common())
+    phases = ", ".join(
+        f"{phase}: {count}" for phase, count in Counter(kill.phase for kill in hit).most_common()
+    )
     return [
         *lines,
         "",

@@ -44,7 +44,9 @@ class Snapshot:
 def take(kube: Kube) -> Snapshot:
     """The state of now."""
     with ThreadPoolExecutor(8) as threads:
-        listed = list(threads.map(lambda path: (path, kube.read(path).get("items") or []), _collections(kube)))
+        listed = list(
+            threads.map(lambda path: (path, kube.read(path).get("items") or []), _collections(kube))
+        )
     objects, ours = {}, []
     for path, items in listed:
         for item in items:
@@ -56,7 +58,10 @@ def take(kube: Kube) -> Snapshot:
                 objects[name] = _written(item)
     pods = next(items for path, items in listed if path == "/api/v1/pods")
     nodes = next(items for path, items in listed if path == "/api/v1/nodes")
-    blocks = next((items for path, items in listed if path.endswith("crd.projectcalico.org/v1/ipamblocks")), [])
+    blocks = next(
+        (items for path, items in listed if path.endswith("crd.projectcalico.org/v1/ipamblocks")),
+        [],
+    )
     return Snapshot(
         objects=objects,
         pods=Counter(_owner(pod) for pod in pods if _ready(pod)),
@@ -75,7 +80,9 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
     for owner in before.pods | after.pods:
         if before.pods[owner] != after.pods[owner]:
             found.append(f"pods of {owner}: {before.pods[owner]} before, {after.pods[owner]} after")
-    return found + [f"problem: {problem}" for problem in after.problems if problem not in before.problems]
+    return found + [
+        f"problem: {problem}" for problem in after.problems if problem not in before.problems
+    ]
 
 
 def _collections(kube: Kube) -> Iterator[str]:
@@ -92,9 +99,20 @@ def _collections(kube: Kube) -> Iterator[str]:
 def _written(item: dict[str, Any]) -> dict[str, Any]:
     """What people and controllers write into an object, without what the server counts and reports."""
     meta = item["metadata"]
-    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key not in COUNTED}
-    rest = {key: value for key, value in item.items() if key not in ("metadata", "status", "apiVersion", "kind")}
-    return {"labels": meta.get("labels") or {}, "annotations": annotations, "uid": meta.get("uid"), **rest}
+    annotations = {
+        key: value for key, value in (meta.get("annotations") or {}).items() if key not in COUNTED
+    }
+    rest = {
+        key: value
+        for key, value in item.items()
+        if key not in ("metadata", "status", "apiVersion", "kind")
+    }
+    return {
+        "labels": meta.get("labels") or {},
+        "annotations": annotations,
+        "uid": meta.get("uid"),
+        **rest,
+    }
 
 
 def _changed(was: Any, now: Any, at: str = "") -> Iterator[str]:
@@ -107,7 +125,9 @@ def _changed(was: Any, now: Any, at: str = "") -> Iterator[str]:
 
 def _owner(pod: dict[str, Any]) -> str:
     meta = pod["metadata"]
-    owners = [reference for reference in meta.get("ownerReferences") or [] if reference.get("controller")]
+    owners = [
+        reference for reference in meta.get("ownerReferences") or [] if reference.get("controller")
+    ]
     if not owners:
         return f"{meta['namespace']} pod {meta['name']}"
     kind, name = owners[0]["kind"], owners[0]["name"]
@@ -134,7 +154,9 @@ def _unready(pods: list[dict[str, Any]]) -> Iterator[str]:
 def _nodes(nodes: list[dict[str, Any]]) -> Iterator[str]:
     for node in nodes:
         name, spec = node["metadata"]["name"], node.get("spec") or {}
-        conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
+        conditions = {
+            condition["type"]: condition["status"] for condition in node["status"]["conditions"]
+        }
         if conditions.get("Ready") != "True":
             yield f"node {name} is not ready"
         if spec.get("unschedulable"):
@@ -160,7 +182,9 @@ def _addresses(pods: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> Iter
     networked = {
         pod["status"]["podIP"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         for pod in pods
-        if (pod.get("status") or {}).get("podIP") and not pod["spec"].get("hostNetwork") and not _going(pod)
+        if (pod.get("status") or {}).get("podIP")
+        and not pod["spec"].get("hostNetwork")
+        and not _going(pod)
     }
     for address, name in given.items():
         if networked.get(address) != name:

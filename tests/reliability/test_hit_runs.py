@@ -94,7 +94,9 @@ def test_a_restore_that_hangs_is_something_left_behind(monkeypatch: pytest.Monke
     assert found.left == ("--restore said: hung: it had not ended after 0.1 s",)
 
 
-def test_processes_that_outlive_their_run_are_said_and_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_outlive_their_run_are_said_and_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(hit_run, "RUN_WITHIN", 0.1)
     run = subprocess.Popen(HAS_A_CHILD)
     while len(members := hit_run._members(run.pid)) < 2:
@@ -105,14 +107,18 @@ def test_processes_that_outlive_their_run_are_said_and_killed(monkeypatch: pytes
     assert not any(member.is_running() for member in members)
 
 
-def test_whatever_breaks_a_point_is_written_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_whatever_breaks_a_point_is_written_down(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def broken(*_: object) -> Kill:
         raise OSError("no route")
 
     monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")
     monkeypatch.setattr(kills, "one_point", broken)
     kills.take([point()], Played(Strike()), NOTHING, threading.Event())  # type: ignore[arg-type]
-    assert [item.left for item in known(tmp_path / "kills.jsonl")] == [("broke: OSError: no route",)]
+    assert [item.left for item in known(tmp_path / "kills.jsonl")] == [
+        ("broke: OSError: no route",)
+    ]
 
 
 # --- what hits nothing ------------------------------------------------------------------------------------------------
@@ -121,7 +127,9 @@ def test_whatever_breaks_a_point_is_written_down(monkeypatch: pytest.MonkeyPatch
 def test_a_run_that_has_ended_is_not_hit() -> None:
     run = subprocess.Popen(["true"])
     run.wait()
-    assert [idle()._strike(point(victim), run, []) for victim in ("controller", "worker", "all", "api")] == [ENDED] * 4
+    assert [
+        idle()._strike(point(victim), run, []) for victim in ("controller", "worker", "all", "api")
+    ] == [ENDED] * 4
 
 
 def test_a_run_without_workers_is_not_hit_in_one() -> None:
@@ -133,11 +141,29 @@ def test_a_run_without_workers_is_not_hit_in_one() -> None:
 
 
 def test_a_worker_of_a_run_is_found_and_killed(tmp_path: Path) -> None:
-    (tmp_path / "test_waits.py").write_text("import time\n\n\ndef test_waits():\n    time.sleep(60)\n")
-    command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "-q", str(tmp_path)]
-    run = subprocess.Popen(command, cwd=tmp_path, env=hit_run.environment(tmp_path), stdout=subprocess.DEVNULL)
+    (tmp_path / "test_waits.py").write_text(
+        "import time\n\n\ndef test_waits():\n    time.sleep(60)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        "1",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        str(tmp_path),
+    ]
+    run = subprocess.Popen(
+        command, cwd=tmp_path, env=hit_run.environment(tmp_path), stdout=subprocess.DEVNULL
+    )
     try:
-        while not (workers := [member for member in hit_run._members(run.pid) if hit_run._is_worker(member)]):
+        while not (
+            workers := [
+                member for member in hit_run._members(run.pid) if hit_run._is_worker(member)
+            ]
+        ):
             assert run.poll() is None
         assert idle()._strike(point("worker"), run, workers) == ""
         assert psutil.wait_procs(workers)[1] == []
@@ -153,25 +179,35 @@ def test_a_point_that_hit_nothing_is_tried_at_another_moment_and_not_for_ever() 
     assert pending([changed], [kill(missed=ENDED), kill()]) == []
 
 
-def test_a_point_in_a_procedure_that_was_not_carried_out_so_often_is_tried_in_an_earlier_one() -> None:
+def test_a_point_in_a_procedure_that_was_not_carried_out_so_often_is_tried_in_an_earlier_one() -> (
+    None
+):
     drained = Point(number=0, victim="all", changed=True, after=1.0, drained=3)
     missed = [kill(missed=NO_DRAIN)] * 2
     assert [(item.drained, item.after) for item in pending([drained], missed)] == [(1, 1.0)]
 
 
 @pytest.mark.parametrize(("count", "draining"), [(50, 10), (33, 10), (20, 10), (6, 3), (1, 0)])
-def test_beside_a_plain_bystander_ten_points_are_in_the_procedure_and_its_healer(count: int, draining: int) -> None:
+def test_beside_a_plain_bystander_ten_points_are_in_the_procedure_and_its_healer(
+    count: int, draining: int
+) -> None:
     found = kills.plan(count, 40.0, "plain")
     assert [item.number for item in found] == list(range(count))
     assert sum(item.drained > 0 for item in found) == draining
-    assert {item.drained for item in found if item.drained} == set(range(1, min(draining, kills.DRAINS) + 1))
+    assert {item.drained for item in found if item.drained} == set(
+        range(1, min(draining, kills.DRAINS) + 1)
+    )
     assert len({(item.drained, item.after) for item in found if item.drained}) == draining
     assert not any(item.drained for item in kills.plan(count, 40.0, "blanket"))
 
 
-def test_what_a_run_is_at_is_known_by_its_entries_and_its_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_run_is_at_is_known_by_its_entries_and_its_marks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def entry(procedure: str = "", kind: str = "") -> SimpleNamespace:
-        return SimpleNamespace(open=True, procedure=procedure, target=SimpleNamespace(kind=kind) if kind else None)
+        return SimpleNamespace(
+            open=True, procedure=procedure, target=SimpleNamespace(kind=kind) if kind else None
+        )
 
     opened: list[SimpleNamespace] = []
     cordoned: set[str] = set()
@@ -189,7 +225,9 @@ def test_what_a_run_is_at_is_known_by_its_entries_and_its_marks(monkeypatch: pyt
     assert idle().phase() == hit_run.PROCEDURE
 
 
-def test_a_bystander_without_traffic_is_something_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bystander_without_traffic_is_something_left_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ways = {"linux to windows by pod": True, "windows to linux by name": True}
     one = Bystander(None, "blanket", dict(ways), {"u1"})  # type: ignore[arg-type]
     monkeypatch.setattr(hit_run, "SETTLED_WITHIN", 0.0)
@@ -225,10 +263,16 @@ with ending.scratch("measures-") as folder, clean_runs.load(2):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_leaves_no_process_that_computes_behind(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_leaves_no_process_that_computes_behind(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     environment = {**hit_run.environment(tmp_path), "PYTHONPATH": f"{ROOT}:{ROOT / 'lib'}"}
     measure = subprocess.Popen(
-        [sys.executable, "-c", MEASURES], env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", MEASURES],
+        env=environment,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert measure.stdout
     folder = Path(measure.stdout.readline().strip())
@@ -248,7 +292,12 @@ def test_a_signal_leaves_no_process_that_computes_behind(number: signal.Signals,
 def test_a_try_of_which_nobody_knows_whether_it_hit_is_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "kills.jsonl"
     entry = asdict(kill(source=source()))
-    path.write_text(json.dumps(entry) + "\n" + json.dumps({k: v for k, v in entry.items() if k != "missed"}) + "\n")
+    path.write_text(
+        json.dumps(entry)
+        + "\n"
+        + json.dumps({k: v for k, v in entry.items() if k != "missed"})
+        + "\n"
+    )
     assert len(known(path)) == 1
 
 
@@ -262,15 +311,22 @@ def test_seconds_are_those_of_points_with_something_to_restore() -> None:
 
 
 def test_what_was_not_hit_is_said_and_not_counted_but_what_it_left_is_listed() -> None:
-    lines = summary([kill(0), kill(1, missed=ENDED, left=("left over: a",)), kill(1), kill(2, missed=NO_WORKER)])
+    lines = summary(
+        [kill(0), kill(1, missed=ENDED, left=("left over: a",)), kill(1), kill(2, missed=NO_WORKER)]
+    )
     assert "| all processes, SIGKILL | 2 | 0 | 0 | 0 | 0 | - | - |" in lines
     assert "- point 1 (all, not hit: the run had ended): left over: a" in lines
     told = " ".join(lines)
-    assert "Not counted: 2 tries that hit nothing (the run had ended: 1, there was no worker: 1)." in told
+    assert (
+        "Not counted: 2 tries that hit nothing (the run had ended: 1, there was no worker: 1)."
+        in told
+    )
     assert "1 points were never hit" in told
 
 
-def test_every_point_is_taken_once_on_labs_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_point_is_taken_once_on_labs_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     @contextlib.contextmanager
     def played(_: str, *, bystander: str) -> Iterator[Played]:
         yield Played(Strike())

@@ -32,4 +32,6 @@ def test_everything_is_put_back_at_each_point(half: int) -> None:
         for point in POINTS[half::2]:
             done.append(kills.one_point(harness, point, before))
             assert (done[-1].left, done[-1].exit_code) == ((), 0), done[-1]
-        assert any(kill.restored for kill in done), "no run was hit while it had the cluster changed"
+        assert any(kill.restored for kill in done), (
+            "no run was hit while it had the cluster changed"
+        )

@@ -16,7 +16,9 @@ from tests.reliability.document import PAGE, write
 from tests.reliability.source import source
 
 TABLE = Table(
-    clean={"CONN-1": "CONFIRMED", "XSVC-2": "NOT_OBSERVED"}, rows=(), profiles={"ten-nodes": {"CONN-1": "NOT_RUN"}}
+    clean={"CONN-1": "CONFIRMED", "XSVC-2": "NOT_OBSERVED"},
+    rows=(),
+    profiles={"ten-nodes": {"CONN-1": "NOT_RUN"}},
 )
 
 
@@ -60,9 +62,14 @@ def run(number: int, seconds: float, *alarms: str, code: int = 0, profile: str =
 
 
 def test_quiet_and_busy_runs_are_told_apart() -> None:
-    lines = summary([run(0, 8.0), run(1, 16.0), run(2, 10.0), run(3, 20.0, "CONN-1: VIOLATED: x", code=1)])
+    lines = summary(
+        [run(0, 8.0), run(1, 16.0), run(2, 10.0), run(3, 20.0, "CONN-1: VIOLATED: x", code=1)]
+    )
     assert "| default | as it is | 2 | 55 | 1000 | 1600 | 100 | 0 | 10.0 | 10.0 |" in lines
-    assert "| default | all cores kept busy by others | 2 | 55 | 1000 | 1600 | 100 | 1 | 20.0 | 20.0 |" in lines
+    assert (
+        "| default | all cores kept busy by others | 2 | 55 | 1000 | 1600 | 100 | 1 | 20.0 | 20.0 |"
+        in lines
+    )
     assert "- run 3: CONN-1: VIOLATED: x" in lines
 
 
@@ -84,7 +91,9 @@ def test_a_run_that_only_ends_badly_is_an_alarm() -> None:
 
 def test_a_section_is_written_anew_and_the_rest_stays(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- a -->\nold\n<!-- end of a -->\nbetween\n<!-- b -->\nkept\n<!-- end of b -->\n")
+    page.write_text(
+        "before\n<!-- a -->\nold\n<!-- end of a -->\nbetween\n<!-- b -->\nkept\n<!-- end of b -->\n"
+    )
     write("a", ["new"], page)
     text = page.read_text()
     assert "old" not in text
@@ -110,7 +119,9 @@ def test_a_section_that_is_not_there_is_refused(tmp_path: Path) -> None:
         write("a", [], page)
 
 
-def test_beside_many_processes_a_violation_is_an_alarm_and_one_part_in_twenty_may_be_undecided() -> None:
+def test_beside_many_processes_a_violation_is_an_alarm_and_one_part_in_twenty_may_be_undecided() -> (
+    None
+):
     assert _alarms(report(CONN_1="INCONCLUSIVE"), TABLE, "default", 8) == ()
     assert _alarms(report(CONN_1="VIOLATED"), TABLE, "default", 8) == ("CONN-1: VIOLATED: first",)
     beside = replace(run(0, 1.0, code=6), beside=8, parts=100, undecided=5)

@@ -117,7 +117,12 @@ DOORS: dict[str, set[str]] = {
     },
     "aiohttp": {"hybridlab.api"},
     "trustme": {"hybridlab.cluster"},
-    "dnslib": {"hybridlab.dataplane", "hybridlab.runtime", "hybridlab.powershell", "hybridlab.probe_programs"},
+    "dnslib": {
+        "hybridlab.dataplane",
+        "hybridlab.runtime",
+        "hybridlab.powershell",
+        "hybridlab.probe_programs",
+    },
 }
 """Third-party package to the packages that may import it."""
 
@@ -150,7 +155,9 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
     """Every statement in a node, and what holds statements; expressions, which are most of a tree, hold none."""
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         held = getattr(node, block, ())
-        for statement in held if isinstance(held, list) else ():  # the body of a lambda is an expression
+        for statement in (
+            held if isinstance(held, list) else ()
+        ):  # the body of a lambda is an expression
             yield statement
             yield from _statements(statement)
 
@@ -202,10 +209,13 @@ def test_every_import_follows_the_architecture() -> None:
 
 def circle(lib: Path) -> list[str]:
     """Files that import each other in a circle, wherever in them the imports stand; empty: none do."""
-    files = {".".join(path.relative_to(lib).with_suffix("").parts): path for path in lib.rglob("*.py")}
+    files = {
+        ".".join(path.relative_to(lib).with_suffix("").parts): path for path in lib.rglob("*.py")
+    }
     named = {module.removesuffix(".__init__"): path for module, path in files.items()}
     graph = {
-        module: {_imported(name, named) for _, name in imports(path)} & set(named) for module, path in named.items()
+        module: {_imported(name, named) for _, name in imports(path)} & set(named)
+        for module, path in named.items()
     }
     try:
         TopologicalSorter({module: found - {module} for module, found in graph.items()}).prepare()
@@ -225,7 +235,9 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 def test_every_package_has_a_row() -> None:
     for distribution, arrows in (("hybridlab", LAB_ARROWS), ("conformance", JUDGE_ARROWS)):
-        packages = {path.parent.name for path in (ROOT / "lib" / distribution).glob("*/__init__.py")}
+        packages = {
+            path.parent.name for path in (ROOT / "lib" / distribution).glob("*/__init__.py")
+        }
         assert packages <= set(arrows), f"{distribution}: no row for {packages - set(arrows)}"
 
 
@@ -276,7 +288,9 @@ def arrows_on(page: str) -> dict[str, set[str]]:
             return set()
         if words == ["every room below"]:
             return set(names[number + 1 :])
-        return {word.strip("`") for word in words if word != "base"} | (BASE if "base" in words else set())
+        return {word.strip("`") for word in words if word != "base"} | (
+            BASE if "base" in words else set()
+        )
 
     return {name: meant(words, number) for number, (name, words) in enumerate(rows.items())}
 
@@ -285,7 +299,9 @@ def arrows_on(page: str) -> dict[str, set[str]]:
 def test_the_page_and_the_rows_say_the_same_arrows(name: str, arrows: dict[str, set[str]]) -> None:
     written = arrows_on((ROOT / "docs" / name).read_text(encoding="utf-8"))
     assert list(written) == list(arrows)
-    assert {room: sorted(may) for room, may in written.items()} == {room: sorted(may) for room, may in arrows.items()}
+    assert {room: sorted(may) for room, may in written.items()} == {
+        room: sorted(may) for room, may in arrows.items()
+    }
 
 
 def test_the_page_and_the_rows_say_the_same_doors() -> None:
@@ -312,8 +328,11 @@ def test_suites_import_only_fixtures_marks_and_catalog() -> None:
         f"{path.relative_to(ROOT)}:{line} imports {target}"
         for path in sorted((ROOT / "suites").rglob("*.py"))
         for line, target in suite_imports(path)
-        if target.split(".")[0] in {"conformance", "hybridlab", "kubernetes", "allure", "tenacity", "yaml"}
-        and not _within(target, {"conformance.fixtures", "conformance.marks", "conformance.catalog"})
+        if target.split(".")[0]
+        in {"conformance", "hybridlab", "kubernetes", "allure", "tenacity", "yaml"}
+        and not _within(
+            target, {"conformance.fixtures", "conformance.marks", "conformance.catalog"}
+        )
     ]
     assert found == []
 
@@ -327,24 +346,93 @@ def suite_imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 PLANTED = [
-    pytest.param("hybridlab/calico/x.py", "from conformance.model import claim", "share nothing", id="lab to judge"),
-    pytest.param("conformance/expect/x.py", "import hybridlab.calico", "share nothing", id="judge to lab"),
-    pytest.param("hybridlab/kernel/x.py", "from hybridlab.dataplane import model", "kernel may not", id="upwards"),
-    pytest.param("hybridlab/api/x.py", "from hybridlab import controllers", "api may not", id="from package import"),
-    pytest.param("hybridlab/calico/x.py", "from hybridlab.api.store import Store", "calico may not", id="past seam"),
-    pytest.param("hybridlab/dataplane/x.py", "from ..calico import ipam", "dataplane may not", id="relative"),
-    pytest.param("conformance/kube/x.py", "def f():\n    from conformance.probe import y", "kube may not", id="hidden"),
-    pytest.param("conformance/probe/x.py", "import kubernetes", "only conformance.kube", id="door kubernetes"),
-    pytest.param("conformance/expect/x.py", "import tenacity", "only conformance.timing", id="door tenacity"),
-    pytest.param("conformance/plugin/x.py", "import allure", "only conformance.report", id="door allure"),
-    pytest.param("hybridlab/calico/x.py", "import aiohttp.web", "only hybridlab.api", id="door aiohttp"),
-    pytest.param("hybridlab/api/x.py", "from hybridlab.apiary import y", "api may not", id="name that begins alike"),
-    pytest.param("conformance/run/x.py", "from conformance.runtime import y", "run may not", id="judge's alike"),
-    pytest.param("conformance/journal/x.py", "from conformance.undo import healers", "journal may not", id="journal"),
-    pytest.param("conformance/disrupt/x.py", "from conformance.undo.cleanup import y", "disrupt may not", id="undo"),
-    pytest.param("conformance/run/x.py", "import pytest", "conformance.plugin may import pytest", id="door pytest"),
-    pytest.param("conformance/plugin/fixtures/x.py", "from conformance.plugin import lists", "may not", id="fixtures"),
-    pytest.param("hybridlab/helpers/x.py", "from hybridlab.api import contract", "no row", id="new package"),
+    pytest.param(
+        "hybridlab/calico/x.py",
+        "from conformance.model import claim",
+        "share nothing",
+        id="lab to judge",
+    ),
+    pytest.param(
+        "conformance/expect/x.py", "import hybridlab.calico", "share nothing", id="judge to lab"
+    ),
+    pytest.param(
+        "hybridlab/kernel/x.py",
+        "from hybridlab.dataplane import model",
+        "kernel may not",
+        id="upwards",
+    ),
+    pytest.param(
+        "hybridlab/api/x.py",
+        "from hybridlab import controllers",
+        "api may not",
+        id="from package import",
+    ),
+    pytest.param(
+        "hybridlab/calico/x.py",
+        "from hybridlab.api.store import Store",
+        "calico may not",
+        id="past seam",
+    ),
+    pytest.param(
+        "hybridlab/dataplane/x.py", "from ..calico import ipam", "dataplane may not", id="relative"
+    ),
+    pytest.param(
+        "conformance/kube/x.py",
+        "def f():\n    from conformance.probe import y",
+        "kube may not",
+        id="hidden",
+    ),
+    pytest.param(
+        "conformance/probe/x.py", "import kubernetes", "only conformance.kube", id="door kubernetes"
+    ),
+    pytest.param(
+        "conformance/expect/x.py", "import tenacity", "only conformance.timing", id="door tenacity"
+    ),
+    pytest.param(
+        "conformance/plugin/x.py", "import allure", "only conformance.report", id="door allure"
+    ),
+    pytest.param(
+        "hybridlab/calico/x.py", "import aiohttp.web", "only hybridlab.api", id="door aiohttp"
+    ),
+    pytest.param(
+        "hybridlab/api/x.py",
+        "from hybridlab.apiary import y",
+        "api may not",
+        id="name that begins alike",
+    ),
+    pytest.param(
+        "conformance/run/x.py",
+        "from conformance.runtime import y",
+        "run may not",
+        id="judge's alike",
+    ),
+    pytest.param(
+        "conformance/journal/x.py",
+        "from conformance.undo import healers",
+        "journal may not",
+        id="journal",
+    ),
+    pytest.param(
+        "conformance/disrupt/x.py",
+        "from conformance.undo.cleanup import y",
+        "disrupt may not",
+        id="undo",
+    ),
+    pytest.param(
+        "conformance/run/x.py",
+        "import pytest",
+        "conformance.plugin may import pytest",
+        id="door pytest",
+    ),
+    pytest.param(
+        "conformance/plugin/fixtures/x.py",
+        "from conformance.plugin import lists",
+        "may not",
+        id="fixtures",
+    ),
+    pytest.param(
+        "hybridlab/helpers/x.py", "from hybridlab.api import contract", "no row", id="new package"
+    ),
 ]
 
 
@@ -362,7 +450,9 @@ def test_a_planted_violation_is_found(tmp_path: Path, where: str, code: str, exp
 def test_a_planted_circle_is_found(tmp_path: Path, other: str) -> None:
     package = tmp_path / "lib" / "hybridlab" / "calico"
     package.mkdir(parents=True)
-    (package / "one.py").write_text("from hybridlab.calico import two\nfrom hybridlab.calico import x\n")
+    (package / "one.py").write_text(
+        "from hybridlab.calico import two\nfrom hybridlab.calico import x\n"
+    )
     (package / "two.py").write_text("import os\n")
     (package / f"{other}.py").write_text("def f():\n    from hybridlab.calico.one import x\n")
     assert "hybridlab.calico.one" in circle(tmp_path / "lib")
@@ -371,5 +461,7 @@ def test_a_planted_circle_is_found(tmp_path: Path, other: str) -> None:
 def test_allowed_imports_are_not_reported(tmp_path: Path) -> None:
     path = tmp_path / "lib" / "hybridlab" / "calico" / "x.py"
     path.parent.mkdir(parents=True)
-    path.write_text("import os\nfrom hybridlab.api.contract import Client\nfrom hybridlab.calico import ipam\n")
+    path.write_text(
+        "import os\nfrom hybridlab.api.contract import Client\nfrom hybridlab.calico import ipam\n"
+    )
     assert violations(tmp_path / "lib") == []

@@ -47,7 +47,9 @@ def test_every_target_of_make_and_every_set_in_an_example_is_one(path: Path) -> 
     targets = re.findall(r"\bmake ([a-z-]+)", text)
     assert targets
     makefile = (ROOT / "Makefile").read_text()
-    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    assert [
+        target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)
+    ] == []
     (required,) = re.findall(r"--require=([a-z,-]+)", text)
     assert sets().named(required)
 
@@ -55,7 +57,9 @@ def test_every_target_of_make_and_every_set_in_an_example_is_one(path: Path) -> 
 @each_example
 def test_an_example_keeps_everything_that_a_run_leaves_for_others(path: Path) -> None:
     patterns = re.findall(r"reports/20\*/[\w.*/]+", path.read_text())
-    kept = {file for file in LEFT for pattern in patterns if fnmatch(file, pattern.rstrip("*") + "*")}
+    kept = {
+        file for file in LEFT for pattern in patterns if fnmatch(file, pattern.rstrip("*") + "*")
+    }
     assert kept == LEFT
 
 
@@ -69,7 +73,9 @@ def test_an_example_names_no_file_of_its_own_but_the_lane_s_kubeconfig(path: Pat
 def needed(names: str) -> set[str]:
     """Options without which a set can only be incomplete on a cluster that is named."""
     found = set()
-    for claim in (catalog()[demand.claim] for each in sets().named(names) for demand in each.demands):
+    for claim in (
+        catalog()[demand.claim] for each in sets().named(names) for demand in each.demands
+    ):
         if claim.isolation.kind is IsolationKind.NODE_EXCLUSIVE:
             found.add("--allow-disruptive")
         if claim.isolation.kind is IsolationKind.DISRUPTIVE:
@@ -95,13 +101,17 @@ def test_the_page_for_release_managers_names_what_a_set_needs(name: str) -> None
 
 def test_githubs_runners_execute_the_programs_for_windows() -> None:
     """Their Linux image has PowerShell 7; elsewhere these tests are skipped where it is missing."""
-    steps = yaml.safe_load((EXAMPLES[0].parent / "github-actions.yaml").read_text())["jobs"]["powershell"]["steps"]
+    steps = yaml.safe_load((EXAMPLES[0].parent / "github-actions.yaml").read_text())["jobs"][
+        "powershell"
+    ]["steps"]
     assert [step["run"] for step in steps if "run" in step][1:] == [
         "pwsh --version", ".venv/bin/pytest tests/contract -k pwsh -n auto",
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.suffix == ".yaml"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in EXAMPLES if path.suffix == ".yaml"], ids=lambda path: path.name
+)
 def test_an_example_in_yaml_can_be_read(path: Path) -> None:
     assert isinstance(yaml.safe_load(path.read_text()), dict)
 
@@ -114,7 +124,9 @@ def test_the_waivers_of_the_example_can_be_used_and_are_about_what_a_set_demands
 
 
 def test_the_answer_of_make_conformance_asks_for_every_set() -> None:
-    (asked,) = re.findall(r"^SETS = (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    (asked,) = re.findall(
+        r"^SETS = (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert asked.split(",") == [*sets()]
 
 
@@ -136,4 +148,6 @@ def test_the_workflow_runs_what_the_gate_runs_and_nothing_that_is_no_target() ->
     run = {job["command"].split()[0] for job in jobs}
     assert run == {part for step in gate for part in PARTS.get(step, {step})}
     makefile = (ROOT / "Makefile").read_text()
-    assert [target for target in run | gate if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    assert [
+        target for target in run | gate if not re.search(rf"^{target}:", makefile, re.MULTILINE)
+    ] == []

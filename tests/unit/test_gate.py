@@ -34,7 +34,11 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(GATE, folder / ".ci" / "run")
     (folder / "Makefile").write_text(MAKEFILE)
     (folder / "state").write_text("committed\n")
-    for command in ("init -q", "add .", "-c user.name=a -c user.email=a@example.com commit -qm one"):
+    for command in (
+        "init -q",
+        "add .",
+        "-c user.name=a -c user.email=a@example.com commit -qm one",
+    ):
         subprocess.run(["git", *command.split()], cwd=folder, check=True)
     (folder / "state").write_text("changed\n")
     return folder
@@ -47,7 +51,9 @@ def temporary(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     before = set(Path("/tmp").iterdir())
     yield folder
-    mine = {path for path in Path("/tmp").glob("tmp.*") if (path / "clone" / "Makefile").exists()} - before
+    mine = {
+        path for path in Path("/tmp").glob("tmp.*") if (path / "clone" / "Makefile").exists()
+    } - before
     assert (list(folder.iterdir()), mine) == ([], set()), "the clone is left"
 
 
@@ -61,23 +67,38 @@ def gate(checkout: Path, temporary: Path, conformance: str) -> subprocess.Popen[
     )
 
 
-def test_every_step_runs_and_the_first_has_the_limit_of_a_login(checkout: Path, temporary: Path) -> None:
+def test_every_step_runs_and_the_first_has_the_limit_of_a_login(
+    checkout: Path, temporary: Path
+) -> None:
     process = gate(checkout, temporary, "true")
     out = process.communicate(timeout=60)[0]
     assert process.returncode == 0, out
     assert re.search(r"^uid \d+ of \d+'s folder, limit 1024, ", out, re.MULTILINE), out
     ran = re.findall(r"^ran (\S+) as (\d+), limit (\d+), in (.*)$", out, re.MULTILINE)
-    assert [name for name, *_ in ran] == ["test", "check-runs", "check-false-alarms", "check-detection-gate"]
-    soft = subprocess.run(["bash", "-c", "ulimit -Sn"], capture_output=True, text=True, check=True).stdout.strip()
-    assert {(uid, limit, where) for _, uid, limit, where in ran} == {(str(os.getuid()), soft, str(checkout))}
+    assert [name for name, *_ in ran] == [
+        "test",
+        "check-runs",
+        "check-false-alarms",
+        "check-detection-gate",
+    ]
+    soft = subprocess.run(
+        ["bash", "-c", "ulimit -Sn"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert {(uid, limit, where) for _, uid, limit, where in ran} == {
+        (str(os.getuid()), soft, str(checkout))
+    }
     assert "=== make conformance (limit: 12 min) ===" in out
 
 
 @as_root
-def test_root_starts_it_as_a_user_that_nobody_is_in_a_clone_of_the_commit(checkout: Path, temporary: Path) -> None:
+def test_root_starts_it_as_a_user_that_nobody_is_in_a_clone_of_the_commit(
+    checkout: Path, temporary: Path
+) -> None:
     out = gate(checkout, temporary, "true").communicate(timeout=60)[0]
     found = re.search(
-        r"^uid (\d+) of \1's folder, limit 1024, home (\S+), temporary (\S+), in (\S+)$", out, re.MULTILINE
+        r"^uid (\d+) of \1's folder, limit 1024, home (\S+), temporary (\S+), in (\S+)$",
+        out,
+        re.MULTILINE,
     )
     assert found, out
     uid, home, folder, where = found.groups()
@@ -85,12 +106,18 @@ def test_root_starts_it_as_a_user_that_nobody_is_in_a_clone_of_the_commit(checko
     assert not where.startswith(str(checkout))
     assert [Path(home).parent, Path(folder).parent] == [Path(where), Path(where)]
     assert len(folder) < 60, "a lab's socket has no room in it"
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True).stdout
-    assert f"{head}committed\n" in out, "it is the commit, and what the gate puts there changes nothing of it"
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True
+    ).stdout
+    assert f"{head}committed\n" in out, (
+        "it is the commit, and what the gate puts there changes nothing of it"
+    )
 
 
 @as_root
-def test_what_fails_ends_the_gate_and_leaves_its_reports_and_nothing_else(checkout: Path, temporary: Path) -> None:
+def test_what_fails_ends_the_gate_and_leaves_its_reports_and_nothing_else(
+    checkout: Path, temporary: Path
+) -> None:
     process = gate(checkout, temporary, "exit 7")
     out = process.communicate(timeout=60)[0]
     assert process.returncode != 0
@@ -115,5 +142,7 @@ def test_a_signal_ends_the_step_that_runs_and_every_process_of_the_user(
     process.communicate(timeout=30)
     assert process.returncode == 128 + number
     assert time.monotonic() - begun < 20
-    left = subprocess.run(["ps", "-o", "stat=,args=", "-U", found[1]], capture_output=True, text=True, check=False)
+    left = subprocess.run(
+        ["ps", "-o", "stat=,args=", "-U", found[1]], capture_output=True, text=True, check=False
+    )
     assert [line for line in left.stdout.splitlines() if not line.startswith("Z")] == []

@@ -39,7 +39,14 @@ def folder(tmp_path: Path) -> Path:
 
 def made(folder: Path, **variables: str) -> tuple[int, list[str], list[str]]:
     """Exit code, lines of the output, and what was called."""
-    command = ["make", "--silent", "-f", str(MAKEFILE), "check-conformance", f"BIN={folder / 'bin'}"]
+    command = [
+        "make",
+        "--silent",
+        "-f",
+        str(MAKEFILE),
+        "check-conformance",
+        f"BIN={folder / 'bin'}",
+    ]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, "BROKEN": "none", **variables}, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
@@ -54,10 +61,16 @@ def test_a_machine_that_lacks_something_is_told_once(folder: Path) -> None:
     assert not [line for line in told[1:] if not line.startswith("make: ***")]
 
 
-def test_the_whole_run_comes_first_and_its_answer_last_with_a_line_for_each_other_lab(folder: Path) -> None:
+def test_the_whole_run_comes_first_and_its_answer_last_with_a_line_for_each_other_lab(
+    folder: Path,
+) -> None:
     code, told, calls = made(folder)
     assert (code, calls[0]) == (0, "pytest -n auto"), "others run after it"
-    assert sorted(re.findall(r"--lab-profile=(\S+)", " ".join(calls[1:4]))) == ["bgp", "eks-no-dsr", "vxlan-1809"]
+    assert sorted(re.findall(r"--lab-profile=(\S+)", " ".join(calls[1:4]))) == [
+        "bgp",
+        "eks-no-dsr",
+        "vxlan-1809",
+    ]
     assert [line.partition(",")[0] for line in told if line.startswith("lab ")] == [
         "lab vxlan-1809", "lab eks-no-dsr", "lab bgp",
     ]  # fmt: skip
@@ -74,7 +87,9 @@ def test_a_lab_that_fails_shows_its_output_and_fails_it_all(folder: Path) -> Non
     assert code != 0
     assert told.count("why it failed") == 1
     assert "lab eks-no-dsr, -k 'snat': 2 still there; exit code 1, reports/eks-no-dsr.log" in told
-    assert not [call for call in calls if call.startswith("calico-conformance gate")], "nothing would qualify"
+    assert not [call for call in calls if call.startswith("calico-conformance gate")], (
+        "nothing would qualify"
+    )
 
 
 @pytest.mark.parametrize("whole", ["1", "6"])
@@ -85,11 +100,17 @@ def test_a_whole_run_that_fails_fails_it_all_and_its_answer_stands_below_the_oth
     code, told, _ = made(folder, WHOLE=whole, SEEN=seen)
     assert code != 0
     last = next(number for number, line in enumerate(told) if line.startswith("lab bgp"))
-    assert [*told[last + 1 : last + 6]] == [*seen.splitlines(), "claims: 67 CONFIRMED", told[last + 5]]
+    assert [*told[last + 1 : last + 6]] == [
+        *seen.splitlines(),
+        "claims: 67 CONFIRMED",
+        told[last + 5],
+    ]
     assert told[last + 5].startswith("report: reports/1/report.html")
 
 
-def test_of_a_run_that_left_no_report_nothing_is_shown_that_an_earlier_one_found(folder: Path) -> None:
+def test_of_a_run_that_left_no_report_nothing_is_shown_that_an_earlier_one_found(
+    folder: Path,
+) -> None:
     code, told, calls = made(folder, WHOLE="3")
     assert code != 0
     assert [call for call in calls if call.startswith("calico-conformance")] == []

@@ -24,7 +24,12 @@ def filled(path: Path) -> list[dict[str, Any]]:
     names = ("server", "client", "friend", "other_friend", "foe", "bystander", "stranger")
     pods = {name: workload(name) for name in names}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
-    apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod", "home": "ns"}
+    apps |= {
+        "beside_app": "linux-server",
+        "guest": "linux-client",
+        "new_pod": "linux-new-pod",
+        "home": "ns",
+    }
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
     apps |= {
         "port": "8080",
@@ -49,9 +54,13 @@ def ids(path: Path) -> str:
 def test_a_policy_stays_inside_the_run(path: Path) -> None:
     for obj in filled(path):
         namespace = (
-            None if obj["kind"] == "Tier" or "Global" in obj["kind"] or "Cluster" in obj["kind"] else RUN.namespace
+            None
+            if obj["kind"] == "Tier" or "Global" in obj["kind"] or "Cluster" in obj["kind"]
+            else RUN.namespace
         )
-        guard.check(Change(verb="apply", target=reference(obj, namespace), why="test", body=obj), RUN)
+        guard.check(
+            Change(verb="apply", target=reference(obj, namespace), why="test", body=obj), RUN
+        )
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
@@ -62,10 +71,16 @@ def test_a_policy_is_used_by_a_test(path: Path) -> None:
         return
     name = str(path.relative_to(MANIFESTS))
     ways = name.replace("ingress", "{way}").replace("egress", "{way}")
-    assert name in suites or f'either_policy_api("{path.stem}")' in suites or f'either_way("{ways}")' in suites
+    assert (
+        name in suites
+        or f'either_policy_api("{path.stem}")' in suites
+        or f'either_way("{ways}")' in suites
+    )
 
 
-@pytest.mark.parametrize("path", sorted((MANIFESTS / "policy" / "kubernetes").glob("*.yaml")), ids=ids)
+@pytest.mark.parametrize(
+    "path", sorted((MANIFESTS / "policy" / "kubernetes").glob("*.yaml")), ids=ids
+)
 def test_both_forms_of_a_policy_ask_for_the_same_pods(path: Path) -> None:
     twin = MANIFESTS / "policy" / "calico" / path.name
     for ours, theirs in zip(manifest.load(path), manifest.load(twin), strict=True):
@@ -83,11 +98,15 @@ def test_both_forms_of_a_policy_ask_for_the_same_pods(path: Path) -> None:
 
 def test_the_demos_policy_asks_for_the_same_pods_as_its_kubernetes_form() -> None:
     demo = MANIFESTS / "policy" / "demo"
-    (theirs,), (ours,) = (manifest.load(demo / f"allow-linux-client{form}.yaml") for form in ("", ".kubernetes"))
+    (theirs,), (ours,) = (
+        manifest.load(demo / f"allow-linux-client{form}.yaml") for form in ("", ".kubernetes")
+    )
     assert theirs["spec"]["selector"] == "app == 'windows-server'"
     assert ours["spec"]["podSelector"] == {"matchLabels": {"app": "windows-server"}}
     assert theirs["spec"]["ingress"][0]["source"] == {"selector": "app == 'linux-client'"}
-    assert ours["spec"]["ingress"][0]["from"] == [{"podSelector": {"matchLabels": {"app": "linux-client"}}}]
+    assert ours["spec"]["ingress"][0]["from"] == [
+        {"podSelector": {"matchLabels": {"app": "linux-client"}}}
+    ]
     assert ours["spec"]["policyTypes"] == theirs["spec"]["types"] == ["Ingress"]
 
 

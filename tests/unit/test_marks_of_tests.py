@@ -16,5 +16,7 @@ def own(text: str) -> set[str]:
 
 
 def test_every_mark_is_registered_for_all_tests() -> None:
-    used = set[str]().union(*(own(path.read_text(encoding="utf-8")) for path in TESTS.rglob("*.py")))
+    used = set[str]().union(
+        *(own(path.read_text(encoding="utf-8")) for path in TESTS.rglob("*.py"))
+    )
     assert used == {line.partition(":")[0] for line in MARKS}

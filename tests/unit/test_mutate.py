@@ -20,16 +20,20 @@ def found(tmp_path: Path) -> list[Mutation]:
 def test_a_comparison_is_changed_and_an_annotation_is_not(tmp_path: Path) -> None:
     texts = {changed(SOURCE, mutation) for mutation in found(tmp_path)}
     assert SOURCE.replace("a > b", "a < b") in texts
-    assert all(text != SOURCE and "(a: int | None" in text and "-> int | None" in text for text in texts)
+    assert all(
+        text != SOURCE and "(a: int | None" in text and "-> int | None" in text for text in texts
+    )
 
 
 def test_each_change_is_made_on_the_line_that_it_names(tmp_path: Path) -> None:
     before = SOURCE.splitlines()
     for mutation in found(tmp_path):
         after = changed(SOURCE, mutation).splitlines()
-        assert [number for number, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new] == [
-            mutation.line
-        ]
+        assert [
+            number
+            for number, (old, new) in enumerate(zip(before, after, strict=True), 1)
+            if old != new
+        ] == [mutation.line]
 
 
 def test_the_seed_alone_chooses_and_no_line_is_chosen_twice(tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ from conformance.catalog import catalog
 from tests.detection.table import read
 
 PAGE = Path(__file__).parents[2] / "docs" / "other-suites.md"
-ROWS = [line.split("|")[1:4] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+ROWS = [
+    line.split("|")[1:4]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ")
+]
 BESIDE = [
     (spec.strip(), claims.strip(), what.strip())
     for spec, claims, what in ROWS
@@ -20,7 +24,9 @@ BESIDE = [
 ID = re.compile(r"\b[A-Z]+-\d+\b")
 
 
-@pytest.mark.parametrize(("spec", "claims", "what"), BESIDE, ids=[spec[:40] for spec, _, _ in BESIDE])
+@pytest.mark.parametrize(
+    ("spec", "claims", "what"), BESIDE, ids=[spec[:40] for spec, _, _ in BESIDE]
+)
 def test_a_spec_is_replaced_by_claims_that_are_tested(spec: str, claims: str, what: str) -> None:
     named = ID.findall(claims)
     assert set(named) <= set(catalog())

@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(
     folder.name
     for folder in ROOT.iterdir()
-    if folder.is_dir() and not folder.name.startswith((".", "node_modules", "reports")) and any(folder.rglob("*.py"))
+    if folder.is_dir()
+    and not folder.name.startswith((".", "node_modules", "reports"))
+    and any(folder.rglob("*.py"))
 )
 
 
@@ -21,5 +23,7 @@ def test_the_readme_says_what_each_folder_is_for() -> None:
 def test_lint_leaves_no_folder_out() -> None:
     commands = re.findall(r"\t.*/ruff .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert len(commands) == 2
-    linted = [name for name in PROGRAMS if name != "manifests"]  # probe programs: for Python 3.8, known by their hash
+    linted = [
+        name for name in PROGRAMS if name != "manifests"
+    ]  # probe programs: for Python 3.8, known by their hash
     assert [(name, line) for line in commands for name in linted if name not in line.split()] == []

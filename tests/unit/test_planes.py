@@ -28,7 +28,9 @@ WORTH_PARSING = re.compile(rf"{NAMES.pattern}|4789|\.kind\b|networks\.", re.IGNO
 def _docstrings(tree: ast.Module) -> set[int]:
     """The statements that are text alone: docstrings of modules, classes, functions and fields."""
     return {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
 
 
@@ -38,7 +40,11 @@ def _words(node: ast.AST) -> Iterator[str | int]:
         word = getattr(node, field, None)
         if isinstance(word, str):
             yield word
-    if isinstance(node, ast.Constant) and isinstance(node.value, str | int) and not isinstance(node.value, bool):
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str | int)
+        and not isinstance(node.value, bool)
+    ):
         yield node.value
 
 
@@ -66,15 +72,22 @@ def leaks(lib: Path) -> list[str]:
             line = getattr(node, "lineno", 0)
             if room not in FREE:
                 for word in () if id(node) in texts else _words(node):
-                    named = NAMES.search(BY_CHANCE.sub("", word)) if isinstance(word, str) else word in PORTS
-                    if named or (isinstance(word, str) and any(str(port) in word for port in PORTS)):
+                    named = (
+                        NAMES.search(BY_CHANCE.sub("", word))
+                        if isinstance(word, str)
+                        else word in PORTS
+                    )
+                    if named or (
+                        isinstance(word, str) and any(str(port) in word for port in PORTS)
+                    ):
                         found.append(f"{where}:{line} names {word!r}")
             if room != "networks" and _compares_a_kind(node):
                 found.append(f"{where}:{line} compares a plane's kind")
             found += [
                 f"{where}:{line} imports {name}: {_plane_of(path, lab / 'networks') or 'only the registry'} may not"
                 for name in _planes_imported(node, lab / "networks")
-                if name != _plane_of(path, lab / "networks") and path != lab / "networks" / "registry.py"
+                if name != _plane_of(path, lab / "networks")
+                and path != lab / "networks" / "registry.py"
             ]
     return found
 
@@ -88,7 +101,8 @@ def _compares_a_kind(node: ast.AST) -> bool:
     else:
         return False
     return any(
-        isinstance(one, ast.Attribute) and one.attr == "kind" and "plane" in ast.unparse(one.value) for one in asked
+        isinstance(one, ast.Attribute) and one.attr == "kind" and "plane" in ast.unparse(one.value)
+        for one in asked
     )
 
 
@@ -109,7 +123,9 @@ def test_nothing_outside_networks_knows_a_plane() -> None:
 
 
 def test_every_plane_has_a_folder_and_a_line_of_the_registry() -> None:
-    folders = {path.name for path in (ROOT / "lib" / "hybridlab" / "networks").iterdir() if _is_plane(path)}
+    folders = {
+        path.name for path in (ROOT / "lib" / "hybridlab" / "networks").iterdir() if _is_plane(path)
+    }
     assert folders == set(PLANES)
     assert {kind: plane.kind for kind, plane in PLANES.items()} == {kind: kind for kind in PLANES}
     assert {plane.settings_type(kind=kind).kind for kind, plane in PLANES.items()} == set(PLANES)
@@ -117,18 +133,49 @@ def test_every_plane_has_a_folder_and_a_line_of_the_registry() -> None:
 
 PLANTED = [
     pytest.param("dataplane/x.py", 'DEVICE = "vxlan.calico"', "names 'vxlan.calico'", id="device"),
-    pytest.param("faults/x.py", 'RULE = "udp dport 4789 drop"', "names 'udp dport 4789 drop'", id="port in a rule"),
-    pytest.param("calico/x.py", "PORT = 4789", "names 4789", id="port"),
-    pytest.param("calico/x.py", "def f(profile):\n    return profile.network.plane.vni", "names 'vni'", id="field"),
-    pytest.param("windows/x.py", "def ensure(vni):\n    return None", "names 'vni'", id="argument"),
-    pytest.param("cluster/x.py", "def f(plane):\n    return plane.kind == 'x'", "compares a plane's kind", id="kind"),
     pytest.param(
-        "api/x.py", "def f(p):\n    return p.network.plane.kind in {'x'}", "compares a plane's kind", id="kind in a set"
+        "faults/x.py",
+        'RULE = "udp dport 4789 drop"',
+        "names 'udp dport 4789 drop'",
+        id="port in a rule",
     ),
-    pytest.param("calico/x.py", "def f(plane):\n    match plane.kind:\n        case 'x': pass", "compares", id="match"),
-    pytest.param("calico/x.py", "from hybridlab.networks.one.plane import One", "imports one", id="import of a plane"),
+    pytest.param("calico/x.py", "PORT = 4789", "names 4789", id="port"),
     pytest.param(
-        "networks/two/x.py", "from hybridlab.networks.one.plane import One", "imports one: two may", id="one of another"
+        "calico/x.py",
+        "def f(profile):\n    return profile.network.plane.vni",
+        "names 'vni'",
+        id="field",
+    ),
+    pytest.param("windows/x.py", "def ensure(vni):\n    return None", "names 'vni'", id="argument"),
+    pytest.param(
+        "cluster/x.py",
+        "def f(plane):\n    return plane.kind == 'x'",
+        "compares a plane's kind",
+        id="kind",
+    ),
+    pytest.param(
+        "api/x.py",
+        "def f(p):\n    return p.network.plane.kind in {'x'}",
+        "compares a plane's kind",
+        id="kind in a set",
+    ),
+    pytest.param(
+        "calico/x.py",
+        "def f(plane):\n    match plane.kind:\n        case 'x': pass",
+        "compares",
+        id="match",
+    ),
+    pytest.param(
+        "calico/x.py",
+        "from hybridlab.networks.one.plane import One",
+        "imports one",
+        id="import of a plane",
+    ),
+    pytest.param(
+        "networks/two/x.py",
+        "from hybridlab.networks.one.plane import One",
+        "imports one: two may",
+        id="one of another",
     ),
 ]
 

@@ -14,6 +14,8 @@ from tools.size import COMPLEX, functions, packed_assignments, rooms, statements
 
 ROOT = Path(__file__).parents[2]
 LIB = ROOT / "lib"
+COLUMNS = 100
+MEASURED = ("lib", "suites", "tests", "tools", "benchmarks")
 PARAMETERS = 7
 """The most parameters that a function may have; constructors and their like are exempt."""
 ALLOWED = yaml.safe_load(Path(__file__).with_name("size_exceptions.yaml").read_text())
@@ -21,7 +23,12 @@ ALLOWED = yaml.safe_load(Path(__file__).with_name("size_exceptions.yaml").read_t
 
 @cache
 def too_complex() -> set[str]:
-    return {one.address for room in rooms(LIB).values() for one in room.functions if one.complexity > COMPLEX}
+    return {
+        one.address
+        for room in rooms(LIB).values()
+        for one in room.functions
+        if one.complexity > COMPLEX
+    }
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -31,7 +38,9 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def with_too_many_parameters(tree: ast.Module, path: str) -> Iterator[str]:
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    found = (
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
     for function in found:
         if function.name != "__init__" and parameters(function) > PARAMETERS:
             yield f"{path}:{function.name}"
@@ -42,7 +51,9 @@ def all_with_too_many_parameters() -> set[str]:
     return {
         address
         for path in LIB.rglob("*.py")
-        for address in with_too_many_parameters(ast.parse(path.read_text()), str(path.relative_to(LIB)))
+        for address in with_too_many_parameters(
+            ast.parse(path.read_text()), str(path.relative_to(LIB))
+        )
     }
 
 
@@ -53,7 +64,9 @@ def test_no_function_is_more_complex_than_the_limit() -> None:
 
 def test_the_list_of_complex_functions_only_shrinks() -> None:
     mended = sorted(set(ALLOWED["complexity"]) - too_complex())
-    assert not mended, f"no longer above {COMPLEX}; remove these from size_exceptions.yaml: {mended}"
+    assert not mended, (
+        f"no longer above {COMPLEX}; remove these from size_exceptions.yaml: {mended}"
+    )
 
 
 def test_no_function_has_more_parameters_than_the_limit() -> None:
@@ -63,7 +76,48 @@ def test_no_function_has_more_parameters_than_the_limit() -> None:
 
 def test_the_list_of_functions_with_many_parameters_only_shrinks() -> None:
     mended = sorted(set(ALLOWED["parameters"]) - all_with_too_many_parameters())
-    assert not mended, f"at most {PARAMETERS} parameters now; remove these from size_exceptions.yaml: {mended}"
+    assert not mended, (
+        f"at most {PARAMETERS} parameters now; remove these from size_exceptions.yaml: {mended}"
+    )
+
+
+@cache
+def long_lines() -> dict[str, int]:
+    """Count the lines above COLUMNS columns of each file that has some."""
+    found = {}
+    for path in sorted(file for folder in MEASURED for file in (ROOT / folder).rglob("*.py")):
+        count = sum(len(line) > COLUMNS for line in path.read_text().splitlines())
+        if count:
+            found[str(path.relative_to(ROOT))] = count
+    return found
+
+
+def test_no_file_has_more_long_lines_than_its_exception_allows() -> None:
+    allowed = ALLOWED["long lines"]
+    more = [f"{path}: {count}, {allowed.get(path, 0)} allowed" for path, count in long_lines().items()
+            if count > allowed.get(path, 0)]  # fmt: skip
+    assert not more, f"lines above {COLUMNS} columns: {more}"
+
+
+def test_the_list_of_long_lines_only_shrinks() -> None:
+    fewer = {path: long_lines().get(path, 0) for path, count in ALLOWED["long lines"].items()
+             if long_lines().get(path, 0) < count}  # fmt: skip
+    assert not fewer, (
+        f"fewer lines above {COLUMNS} columns; write this into size_exceptions.yaml: {fewer}"
+    )
+
+
+def unformatted() -> set[str]:
+    """Return the files of lib/ in which something keeps a format of its own."""
+    return {
+        str(path.relative_to(LIB))
+        for path in LIB.rglob("*.py")
+        if "# fmt: skip" in path.read_text()
+    }
+
+
+def test_only_tables_keep_a_format_of_their_own() -> None:
+    assert unformatted() == set(ALLOWED["tables with a format of their own"])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +139,9 @@ def test_packed_assignments_are_those_of_several_values() -> None:
 
 def test_a_planted_function_is_measured() -> None:
     branches = "".join(f"    if a == {number}:\n        return\n" for number in range(COMPLEX))
-    (measured,) = functions(f"class C:\n  def f(a):\n{branches.replace('    ', '      ')}", "room/file.py")
+    (measured,) = functions(
+        f"class C:\n  def f(a):\n{branches.replace('    ', '      ')}", "room/file.py"
+    )
     assert (measured.address, measured.complexity) == ("room/file.py:C.f", COMPLEX + 1)
 
 

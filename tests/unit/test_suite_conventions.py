@@ -10,9 +10,28 @@ import pytest
 
 SUITES = Path(__file__).parents[2] / "suites"
 FILES = sorted(SUITES.rglob("*.py"))
-FORBIDDEN = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.Assert)
+FORBIDDEN = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.Try,
+    ast.With,
+    ast.IfExp,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.Assert,
+)
 MAY_IMPORT = {"pytest", "conformance.fixtures", "conformance.marks", "conformance.catalog"}
-SPEAKS_FOR_ITSELF = {"expect", "command", "requires", "fragments", "overlay", "known_issue", "page", "vni"}
+SPEAKS_FOR_ITSELF = {
+    "expect",
+    "command",
+    "requires",
+    "fragments",
+    "overlay",
+    "known_issue",
+    "page",
+    "vni",
+}
 """Fixtures whose methods are expectations."""
 
 
@@ -26,13 +45,17 @@ def offences(path: Path) -> list[str]:
     """What in a suite file is against the conventions."""
     tree = ast.parse(path.read_text())
     found = [] if ast.get_docstring(tree) else ["no docstring that says what is guaranteed"]
-    if len(path.read_text().splitlines()) > 120:
-        found.append("longer than 120 lines")
+    if len(path.read_text().splitlines()) > 200:
+        found.append("longer than 200 lines")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module not in MAY_IMPORT:
             found.append(f"{node.lineno}: imports {node.module}")
         if isinstance(node, ast.Import):
-            found += [f"{node.lineno}: imports {name.name}" for name in node.names if name.name not in MAY_IMPORT]
+            found += [
+                f"{node.lineno}: imports {name.name}"
+                for name in node.names
+                if name.name not in MAY_IMPORT
+            ]
     for test in functions_of(path):
         found += [f"{test.lineno}: {problem}" for problem in _in_test(test)]
     return found
@@ -41,11 +64,13 @@ def offences(path: Path) -> list[str]:
 def _in_test(test: ast.FunctionDef) -> Iterator[str]:
     if not test.name.startswith("test_") or len(test.name.split("_")) < 5:
         yield f"{test.name} is no sentence"
-    last = test.body[-1].end_lineno or 0
-    lines = last - test.body[0].lineno + 1
-    if lines > 8:
-        yield f"{test.name} has {lines} lines; what is missing belongs into the library"
     for node in ast.walk(test):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Tuple)
+            and isinstance(node.targets[0], ast.Tuple)
+        ):
+            yield f"{test.name} gives several values to several names at once; write a line for each"
         if isinstance(node, FORBIDDEN):
             # a choice between two words is no decision about what to check
             if isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
@@ -75,11 +100,13 @@ def test_a_suite_keeps_the_conventions(path: Path) -> None:
         ("    if pods:\n        expect.reachable(pods, because='x')", "contains If"),
         ("    for pod in pods:\n        pass", "contains For"),
         ("    expect.reachable(pods)", "does not say because="),
-        ("\n".join(["    pods.a()"] * 9), "has 9 lines"),
+        ("    client, server = pods.a(), pods.b()", "several values to several names"),
         ("    assert pods", "contains Assert"),
     ],
 )
-def test_what_belongs_into_the_library_is_noticed(tmp_path: Path, body: str, complaint: str) -> None:
+def test_what_belongs_into_the_library_is_noticed(
+    tmp_path: Path, body: str, complaint: str
+) -> None:
     path = tmp_path / "test_x.py"
     path.write_text(f'"""Guarantee."""\n\n\ndef test_it_is_a_sentence(pods, expect):\n{body}\n')
     assert any(complaint in offence for offence in offences(path))

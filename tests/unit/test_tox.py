@@ -13,8 +13,14 @@ NAMED = {"lint", "types", "selftest", "conformance", "cluster", "detection", "re
 def test_every_environment_of_tox_is_a_target_of_make() -> None:
     tox = RawConfigParser()
     tox.read_string((ROOT / "tox.ini").read_text(encoding="utf-8"))
-    known = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
+    known = {
+        name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")
+    }
     known |= {name.strip() for name in tox["tox"]["env_list"].split(",")}
-    targets = set(re.findall(r"^check-([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(
+            r"^check-([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     assert known == NAMED, "tox refuses names that its file does not have"
     assert known <= targets

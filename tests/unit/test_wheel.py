@@ -28,13 +28,19 @@ def patterns() -> tuple[str, ...]:
 def test_every_file_of_suites_and_manifests_is_put_into_the_wheel() -> None:
     packed = {path for pattern in patterns() for path in CHECKOUT.glob(pattern)}
     listed = subprocess.run(
-        ["git", "ls-files", "--", "suites", "manifests"], cwd=CHECKOUT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "--", "suites", "manifests"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.split()
     assert {CHECKOUT / name for name in listed if (CHECKOUT / name).exists()} <= packed
     assert {CHECKOUT / "conftest.py", CHECKOUT / "pyproject.toml"} <= packed
 
 
-def test_an_installed_suite_is_run_by_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_suite_is_run_by_its_own_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(product, "_INSTALLED", tmp_path)
     assert (product.root(), product.command()) == (tmp_path, "calico-conformance run")
 

@@ -15,7 +15,9 @@ def test_a_python_without_the_suites_packages_is_told_which_command_makes_one_wi
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tenacity" else found(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "tenacity" else found(name)
+    )
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "conftest.py"))
     assert ended.value.code == 4

@@ -29,8 +29,18 @@ MORE = 6
 
 def worlds(number: int, start: int) -> Iterator[World]:
     """So many at most, at rest."""
-    several = (World("", "POL-1", tuple(objects)) for objects in drawn(grammar.worlds("POL-1"), MORE * number, start))
-    return islice((world for world in several if not any(problems(world)) and _alone(world) and _closes(world)), number)
+    several = (
+        World("", "POL-1", tuple(objects))
+        for objects in drawn(grammar.worlds("POL-1"), MORE * number, start)
+    )
+    return islice(
+        (
+            world
+            for world in several
+            if not any(problems(world)) and _alone(world) and _closes(world)
+        ),
+        number,
+    )
 
 
 def edits(number: int, start: int) -> Iterator[World]:
@@ -40,7 +50,10 @@ def edits(number: int, start: int) -> Iterator[World]:
         (
             world
             for world in several
-            if not any(edit_problems(world)) and _alone(world) and _alone(world.edited()) and _closes(world.edited())
+            if not any(edit_problems(world))
+            and _alone(world)
+            and _alone(world.edited())
+            and _closes(world.edited())
         ),
         number,
     )
@@ -61,7 +74,11 @@ def _alone(world: World) -> bool:
 
 def _closes(world: World) -> bool:
     """Whether its claim decides a closed way: one that closes nothing says nothing of POL-1."""
-    of_claim = [cell.expected for cell in cells(objects_of(world), SEATS, world.claim) if cell.claim == world.claim]
+    of_claim = [
+        cell.expected
+        for cell in cells(objects_of(world), SEATS, world.claim)
+        if cell.claim == world.claim
+    ]
     return Verdict.DENIED in of_claim
 
 
@@ -80,7 +97,10 @@ def main() -> None:
     ):
         for number, world in enumerate(found, start=1):
             path = options.folder / f"{kind}-{number:03}.yaml"
-            path.write_text(written(replace(world, name=path.stem), {"nothing chosen"}, path.stem), encoding="utf-8")
+            path.write_text(
+                written(replace(world, name=path.stem), {"nothing chosen"}, path.stem),
+                encoding="utf-8",
+            )
 
 
 if __name__ == "__main__":

@@ -57,7 +57,10 @@ class Ends:
 
 
 def ends(
-    oracle: Oracle, windows: Switches = WINDOWS, seats: Sequence[Seat] = SEATS, known: Known | None = None
+    oracle: Oracle,
+    windows: Switches = WINDOWS,
+    seats: Sequence[Seat] = SEATS,
+    known: Known | None = None,
 ) -> Ends:
     """Of every pair and port; ``windows``: as Windows ends read policies; ``known``: what need not be asked again."""
     pods = {pod.address: pod for pod in oracle.world.pods.values()}
@@ -73,7 +76,9 @@ def ends(
             known.right.decided[number][end]
             if known is not None and same[address, way]
             else _explained(oracle, pods[address], way, sent, windows)
-            for end, (address, way) in enumerate(((sent.source, DIRECTIONS[1]), (sent.destination, DIRECTIONS[0])))
+            for end, (address, way) in enumerate(
+                ((sent.source, DIRECTIONS[1]), (sent.destination, DIRECTIONS[0]))
+            )
         ]
         pairs.append((source, destination))
         decided.append((both[0], both[1]))
@@ -94,11 +99,15 @@ class Known:
         return oracle.in_force(pod, way) == self.judge.in_force(pod, way)
 
 
-def _explained(oracle: Oracle, pod: Pod, way: Direction, sent: Packet, windows: Switches) -> Decision:
+def _explained(
+    oracle: Oracle, pod: Pod, way: Direction, sent: Packet, windows: Switches
+) -> Decision:
     return oracle.explain(pod, way, sent, windows if pod.os == "windows" else PROMISE)
 
 
-def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())) -> frozenset[Key]:
+def shown(
+    objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.values())
+) -> frozenset[Key]:
     """The wrong readings that would be seen, by the operating system whose ends have them.
 
     They are seen where Windows is documented to keep the promise: elsewhere they could pass for a limitation that is
@@ -112,7 +121,10 @@ def shown(objects: Sequence[Obj], mutants: Iterable[Mutant] = tuple(MUTANTS.valu
     right, agreed = known.right, _agreed(judge)
     found: set[Key] = set()
     for mutant in mutants:
-        around, read = _surroundings(mutant.name if mutant.of_objects else "", text), mutant.objects(rest)
+        around, read = (
+            _surroundings(mutant.name if mutant.of_objects else "", text),
+            mutant.objects(rest),
+        )
         if mutant.of_objects and around is world and read == rest:
             continue
         wrong = ends(_oracle(around, read), mutant.switches(WINDOWS), known=known)
@@ -134,7 +146,9 @@ def _surroundings(mutant: str, text: str) -> Surroundings:
 
 def _oracle(world: Surroundings, objects: Sequence[Obj]) -> Oracle:
     """The oracle, in which policies of the same text are the same."""
-    oracle = Oracle(world, [obj for obj in objects if not str(obj["kind"]).endswith("NetworkPolicy")])
+    oracle = Oracle(
+        world, [obj for obj in objects if not str(obj["kind"]).endswith("NetworkPolicy")]
+    )
     oracle.policies = [policy for obj in objects if (policy := _policy(_text(obj))) is not None]
     return oracle
 
@@ -160,7 +174,10 @@ def edit_shown(world: World) -> frozenset[Key]:
 def _agreed(judge: Oracle) -> tuple[bool, ...]:
     """Of which cells the promise is what is documented."""
     promised = ends(judge, PROMISE).decided
-    return tuple(of_way(one) is of_way(other) for one, other in zip(ends(judge).decided, promised, strict=True))
+    return tuple(
+        of_way(one) is of_way(other)
+        for one, other in zip(ends(judge).decided, promised, strict=True)
+    )
 
 
 def _seen(name: str, right: Ends, wrong: Ends, agreed: Sequence[bool] | None) -> Iterator[Key]:
@@ -168,7 +185,9 @@ def _seen(name: str, right: Ends, wrong: Ends, agreed: Sequence[bool] | None) ->
     counts = agreed or [True] * len(right.seats)
     for system in SYSTEMS:
         cells = zip(right.seats, right.decided, wrong.decided, counts, strict=True)
-        if any(counted and _differs(seats, one, other, system) for seats, one, other, counted in cells):
+        if any(
+            counted and _differs(seats, one, other, system) for seats, one, other, counted in cells
+        ):
             yield name, system
 
 
@@ -189,7 +208,10 @@ def _stale_ends(stale: Stale, before: list[Obj], after: list[Obj], right: Ends) 
 
 
 def _differs(
-    seats: tuple[Seat, Seat], right: tuple[Decision, Decision], wrong: tuple[Decision, Decision], system: str
+    seats: tuple[Seat, Seat],
+    right: tuple[Decision, Decision],
+    wrong: tuple[Decision, Decision],
+    system: str,
 ) -> bool:
     mixed = [w if seat.os == system else r for seat, r, w in zip(seats, right, wrong, strict=True)]
     expected, seen = of_way(right), of_way(mixed)
@@ -230,7 +252,10 @@ def greedy(pool: Sequence[tuple[World, frozenset[Key], int]]) -> list[World]:
     missing = needed(keys for _, keys, _ in pool)
     left, chosen = list(pool), []
     while any(missing.values()):
-        best = max(left, key=lambda one: (sum(missing[key] > 0 for key in one[1]) / (2000 + one[2]), -one[2]))
+        best = max(
+            left,
+            key=lambda one: (sum(missing[key] > 0 for key in one[1]) / (2000 + one[2]), -one[2]),
+        )
         chosen.append(best[0])
         left.remove(best)
         for key in best[1]:
@@ -250,7 +275,9 @@ def needed(pool: Iterable[frozenset[Key]]) -> dict[Key, int]:
 def of_world(world: World, asked: frozenset[Key] | None = None) -> frozenset[Key]:
     """The wrong readings that a world shows, of those asked for: on Windows, and anywhere."""
     names = None if asked is None else {name for name, _ in asked}
-    seen = shown(objects_of(world), [one for name, one in MUTANTS.items() if names is None or name in names])
+    seen = shown(
+        objects_of(world), [one for name, one in MUTANTS.items() if names is None or name in names]
+    )
     return _anywhere(seen) | _on_windows(seen)
 
 
@@ -276,7 +303,8 @@ def beside(world: World) -> list[str]:
         cells = list(worlds.cells(objects, seats, last.claim))
         nodes = {seat.node for seat in seats if seat.os == "windows"}
         on_each += [
-            {cell.claim for cell in cells if node in (cell.source.node, cell.destination.node)} for node in nodes
+            {cell.claim for cell in cells if node in (cell.source.node, cell.destination.node)}
+            for node in nodes
         ]
     return sorted(set.intersection(*on_each) - {world.claim, ""})
 
@@ -288,5 +316,7 @@ def written(world: World, shows: Iterable[str], about: str) -> str:
     body |= {"shows": sorted(shows), "objects": list(world.objects)}
     if world.then:
         body["then"] = world.then
-    text = yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=140, allow_unicode=True)
+    text = yaml.safe_dump(
+        body, sort_keys=False, default_flow_style=None, width=140, allow_unicode=True
+    )
     return f"# {about}\n{text}"

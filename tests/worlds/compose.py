@@ -53,7 +53,10 @@ def policies(world: World) -> int:
 
 
 def grown(
-    pool: Pool, shown: Callable[[World, None], Keys], needed: Mapping[tuple[str, str], int], chance: random.Random
+    pool: Pool,
+    shown: Callable[[World, None], Keys],
+    needed: Mapping[tuple[str, str], int],
+    chance: random.Random,
 ) -> Iterator[tuple[World, Keys]]:
     """Worlds, each of which shows as much as may be of what is still missing, until nothing is."""
     missing = {key: times for key, times in needed.items() if times}
@@ -63,7 +66,9 @@ def grown(
             wanted = frozenset(missing) - keys
             if not wanted:
                 break
-            other = chance.choices(pool, [len(wanted & listed) ** 2 / (200 + length) for _, listed, length in pool])[0]
+            other = chance.choices(
+                pool, [len(wanted & listed) ** 2 / (200 + length) for _, listed, length in pool]
+            )[0]
             both = together(world, other[0])
             if policies(both) > MOST_POLICIES or any(problems(both)):
                 continue

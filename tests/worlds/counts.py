@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import re
 
-from tests.worlds.editing import DIRECTIONS, Edit, Obj, each_end, each_list, is_kubernetes, lost, of_kind, policies_of
+from tests.worlds.editing import (
+    DIRECTIONS,
+    Edit,
+    Obj,
+    each_end,
+    each_list,
+    is_kubernetes,
+    lost,
+    of_kind,
+    policies_of,
+)
 
 MOST = 15
 """Entries that they know: iptables' multiport takes no more ports."""
@@ -14,13 +24,20 @@ LONGEST = 63
 
 def _values(text: str) -> str:
     """The first values alone of each ``in`` and ``not in``."""
-    return re.sub(r"\{([^}]*)\}", lambda found: "{" + ",".join(found[1].split(",")[:MOST]) + "}", text)
+    return re.sub(
+        r"\{([^}]*)\}", lambda found: "{" + ",".join(found[1].split(",")[:MOST]) + "}", text
+    )
 
 
 def _selectors(spec: Obj) -> None:
     rules = [rule for way in DIRECTIONS for rule in spec.get(way) or []]
-    for one in (spec, *(rule.get(side) or {} for rule in rules for side in ("source", "destination"))):
-        one.update({key: _values(text) for key, text in one.items() if key.lower().endswith("selector")})
+    for one in (
+        spec,
+        *(rule.get(side) or {} for rule in rules for side in ("source", "destination")),
+    ):
+        one.update(
+            {key: _values(text) for key, text in one.items() if key.lower().endswith("selector")}
+        )
 
 
 def _entries(key: str) -> Edit:
@@ -39,6 +56,8 @@ EDITS: dict[str, Edit] = {
     f"nets of a rule: first {MOST} only": _entries("nets"),
     f"nets of a NetworkSet: first {MOST} only": of_kind("NetworkSet", _set_nets),
     f"rules: first {MOST} only": each_list(lambda rules: rules[:MOST]),
-    f"values in selectors: first {MOST} only": policies_of(lambda obj: not is_kubernetes(obj), _selectors),
+    f"values in selectors: first {MOST} only": policies_of(
+        lambda obj: not is_kubernetes(obj), _selectors
+    ),
     f"policies with names of more than {LONGEST} characters lost": lost(_long),
 }

@@ -59,7 +59,11 @@ def _networks(edit: Callable[[str], str]) -> Edit:
 
 def _of_set(edit: Callable[[str], str]) -> Edit:
     return of_kind(
-        "NetworkSet", lambda obj: {**obj, "spec": {**obj["spec"], "nets": [edit(net) for net in obj["spec"]["nets"]]}}
+        "NetworkSet",
+        lambda obj: {
+            **obj,
+            "spec": {**obj["spec"], "nets": [edit(net) for net in obj["spec"]["nets"]]},
+        },
     )
 
 
@@ -72,14 +76,19 @@ def _first_name(pod: Obj) -> Obj:
 
 def _last_port(by: int) -> Edit:
     return kubernetes_entries(
-        "ports", lambda entry: entry.update(endPort=entry["endPort"] + by) if "endPort" in entry else None
+        "ports",
+        lambda entry: entry.update(endPort=entry["endPort"] + by) if "endPort" in entry else None,
     )
 
 
 def _ends_of_ranges(end: Obj) -> None:
     """Of a range of ports, the first and the last."""
     if end.get("ports"):
-        end["ports"] = [one for port in end["ports"] for one in (str(port).split(":") if ":" in str(port) else [port])]
+        end["ports"] = [
+            one
+            for port in end["ports"]
+            for one in (str(port).split(":") if ":" in str(port) else [port])
+        ]
 
 
 def _ends_of_end_ports(spec: Obj) -> None:
@@ -118,7 +127,9 @@ def _number_is(protocol: str | None) -> Edit:
 
 
 def _is_any(name: str) -> Edit:
-    return each_rule(lambda rule, _: {key: v for key, v in rule.items() if (key, str(v)) != ("protocol", name)})
+    return each_rule(
+        lambda rule, _: {key: v for key, v in rule.items() if (key, str(v)) != ("protocol", name)}
+    )
 
 
 def _sctp_any(entry: Obj) -> None:
@@ -213,7 +224,9 @@ def _both_accounts(end: Obj) -> None:
 
 def _orders_as_texts(objects: Sequence[Obj]) -> list[Obj]:
     """Among others, Kubernetes' 1000 among them, an order's place is that of its text."""
-    calico = (obj["spec"] for obj in objects if obj["kind"].endswith("NetworkPolicy") and is_calico(obj))
+    calico = (
+        obj["spec"] for obj in objects if obj["kind"].endswith("NetworkPolicy") and is_calico(obj)
+    )
     said = [spec for spec in calico if "order" in spec]
     places = sorted({"1000", *(str(spec["order"]) for spec in said)})
     for spec in said:
@@ -222,7 +235,10 @@ def _orders_as_texts(objects: Sequence[Obj]) -> list[Obj]:
 
 
 def _tiers_by_name(objects: Sequence[Obj]) -> list[Obj]:
-    tiers = sorted((obj for obj in objects if obj["kind"] == "Tier"), key=lambda obj: str(obj["metadata"]["name"]))
+    tiers = sorted(
+        (obj for obj in objects if obj["kind"] == "Tier"),
+        key=lambda obj: str(obj["metadata"]["name"]),
+    )
     for number, tier in enumerate(tiers):
         tier["spec"]["order"] = 5000 + number
     return list(objects)
@@ -232,13 +248,19 @@ def _passed_is_denied(objects: Sequence[Obj]) -> list[Obj]:
     """What earlier tiers pass, and no policy of the last one is about, is denied."""
     found = list(objects)
     for number, obj in enumerate(objects):
-        if not obj["kind"].endswith("NetworkPolicy") or is_kubernetes(obj) or not obj["spec"].get("tier"):
+        if (
+            not obj["kind"].endswith("NetworkPolicy")
+            or is_kubernetes(obj)
+            or not obj["spec"].get("tier")
+        ):
             continue
         other = copy.deepcopy(obj)
         other["metadata"]["name"] = f"end-{number}"
         spec = other["spec"]
         types = spec.get("types") or [
-            way.capitalize() for way in DIRECTIONS if spec.get(way) or (way == "ingress" and not spec.get("egress"))
+            way.capitalize()
+            for way in DIRECTIONS
+            if spec.get(way) or (way == "ingress" and not spec.get("egress"))
         ]
         for key in ("tier", "ingress", "egress"):
             spec.pop(key, None)
@@ -252,7 +274,11 @@ def _replaces(key: Callable[[Obj], tuple[str, ...]]) -> Whole:
 
     def read(objects: Sequence[Obj]) -> list[Obj]:
         last = {key(obj): obj for obj in objects if obj["kind"].endswith("NetworkPolicy")}
-        return [obj for obj in objects if not obj["kind"].endswith("NetworkPolicy") or last[key(obj)] is obj]
+        return [
+            obj
+            for obj in objects
+            if not obj["kind"].endswith("NetworkPolicy") or last[key(obj)] is obj
+        ]
 
     return read
 
@@ -351,6 +377,11 @@ OF_ALL: dict[str, Whole] = {
         lambda obj: (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
     ),
     "a policy takes the place of its namesake in another tier": _replaces(
-        lambda obj: (obj["apiVersion"], obj["kind"], obj["metadata"].get("namespace", ""), _bare(obj))
+        lambda obj: (
+            obj["apiVersion"],
+            obj["kind"],
+            obj["metadata"].get("namespace", ""),
+            _bare(obj),
+        )
     ),
 }

@@ -35,7 +35,10 @@ def _is_calico(obj: Obj) -> bool:
 
 def tiers_in_order(objects: list[Obj]) -> list[str]:
     """The tiers that have policies, the first one first; a world's own all come before the default one."""
-    tiers = sorted((obj for obj in objects if obj["kind"] == "Tier"), key=lambda tier: float(tier["spec"]["order"]))
+    tiers = sorted(
+        (obj for obj in objects if obj["kind"] == "Tier"),
+        key=lambda tier: float(tier["spec"]["order"]),
+    )
     own = [obj["metadata"]["name"] for obj in tiers]
     used = {obj["spec"].get("tier", "default") for obj in objects if _is_policy(obj)}
     return [name for name in (*own, "default") if name in used]
@@ -54,7 +57,11 @@ def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> Wor
     then: Obj = {}
     for _ in range(draw(st.integers(1, MOST))):  # of one object, in one write
         more = draw(rule_edits(edited) if claim in RULES else other_edits(objects, edited, ways))
-        then = {"labels": {**then["labels"], **more["labels"]}} if then.keys() == more.keys() == {"labels"} else more
+        then = (
+            {"labels": {**then["labels"], **more["labels"]}}
+            if then.keys() == more.keys() == {"labels"}
+            else more
+        )
     world = World("", claim, tuple(objects), then)
     assume(world.edited().objects != world.objects or world.edited().relabelled)
     return world
@@ -71,7 +78,11 @@ def rule_edits(draw: DrawFn, policy: Obj) -> Obj:
     calico = _is_calico(policy)
     at = draw(st.integers(0, len(rules) - 1))
     how = draw(
-        st.sampled_from(("action", "ports", "end", "add", "remove", "swap") if calico else ("entry", "add", "remove"))
+        st.sampled_from(
+            ("action", "ports", "end", "add", "remove", "swap")
+            if calico
+            else ("entry", "add", "remove")
+        )
     )
     actions = ("Allow", "Deny", "Pass", "Log")
     if how == "remove":
@@ -105,14 +116,28 @@ def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, 
     """Everything but rules: order, selectors, types, policies that come and go, members, labels."""
     spec, calico = policy["spec"], _is_calico(policy)
     sets = [obj for obj in objects if obj["kind"] == "NetworkSet"]
-    usual = ("order", "selector", "types", "gone", "new", "space", "seat", "seat", *(["set"] * 3 if sets else []))
+    usual = (
+        "order",
+        "selector",
+        "types",
+        "gone",
+        "new",
+        "space",
+        "seat",
+        "seat",
+        *(["set"] * 3 if sets else []),
+    )
     how = draw(st.sampled_from(ways or usual))
     if how == "gone":
         return {"gone": fields.label(policy)}
     if how == "seat":
         return {"labels": {draw(grammar.seats): draw(st.sampled_from(RELABELLED))}}
     if how == "space":
-        return {"labels": {draw(st.sampled_from(("a", "b"))): {"team": draw(st.sampled_from(("a", "b", "c")))}}}
+        return {
+            "labels": {
+                draw(st.sampled_from(("a", "b"))): {"team": draw(st.sampled_from(("a", "b", "c")))}
+            }
+        }
     if how == "set":
         assume(sets)
         new = copy.deepcopy(sets[0])
@@ -136,7 +161,10 @@ def other_edits(draw: DrawFn, objects: list[Obj], policy: Obj, ways: tuple[str, 
         if spec.get("tier"):
             new["spec"]["tier"] = spec["tier"]
         in_tier = spec.get("tier", "default") != "default"
-        tier, own = (f"{spec['tier']}." if in_tier else ""), ("${a}-" if "Global" in new["kind"] else "")
+        tier, own = (
+            (f"{spec['tier']}." if in_tier else ""),
+            ("${a}-" if "Global" in new["kind"] else ""),
+        )
         new["metadata"]["name"] = f"{tier}{own}new"
         return {"put": new}
     return {"put": policy}

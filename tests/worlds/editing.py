@@ -12,7 +12,15 @@ Edit = Callable[[Obj], Obj | None]
 
 SIDES = ("source", "destination")
 DIRECTIONS = ("ingress", "egress")
-WORLD = ("Namespace", "ServiceAccount", "Pod", "Node", "EndpointSlice", "NetworkSet", "GlobalNetworkSet")
+WORLD = (
+    "Namespace",
+    "ServiceAccount",
+    "Pod",
+    "Node",
+    "EndpointSlice",
+    "NetworkSet",
+    "GlobalNetworkSet",
+)
 
 
 def policies_of(kind: Callable[[Obj], bool], edit: Callable[[Obj], object]) -> Edit:
@@ -27,7 +35,10 @@ def policies_of(kind: Callable[[Obj], bool], edit: Callable[[Obj], object]) -> E
 
 
 def is_kubernetes(obj: Obj) -> bool:
-    return str(obj["apiVersion"]).startswith("networking.k8s.io") or obj["kind"] == "StagedKubernetesNetworkPolicy"
+    return (
+        str(obj["apiVersion"]).startswith("networking.k8s.io")
+        or obj["kind"] == "StagedKubernetesNetworkPolicy"
+    )
 
 
 def is_calico(obj: Obj) -> bool:
@@ -89,7 +100,9 @@ def ranges(edit: Callable[[int, int], str]) -> Edit:
         for key in ("ports", "notPorts"):
             if end.get(key):
                 end[key] = [
-                    edit(*map(int, port.split(":"))) if re.fullmatch(r"\d+:\d+", str(port)) else port
+                    edit(*map(int, port.split(":")))
+                    if re.fullmatch(r"\d+:\d+", str(port))
+                    else port
                     for port in end[key]
                 ]
 
@@ -134,7 +147,10 @@ def of_kind(kind: str, edit: Callable[[Obj], Obj | None]) -> Edit:
 
 def kubernetes_entries(what: str, edit: Callable[[Obj], object]) -> Edit:
     """Edits in place the ``peers`` or the ``ports`` of Kubernetes' rules."""
-    keys = {"peers": {"ingress": "from", "egress": "to"}, "ports": {"ingress": "ports", "egress": "ports"}}[what]
+    keys = {
+        "peers": {"ingress": "from", "egress": "to"},
+        "ports": {"ingress": "ports", "egress": "ports"},
+    }[what]
 
     def edited(spec: Obj) -> None:
         for direction in DIRECTIONS:

@@ -49,7 +49,11 @@ def _beyond(own: Callable[[Obj], str]) -> Edit:
         if not either or not scope:
             return obj
         read = {key: value for key, value in spec.items() if key != "namespaceSelector"}
-        return {**obj, "kind": "GlobalNetworkPolicy", "spec": {**read, "selector": f"{first} || {last} && {scope}"}}
+        return {
+            **obj,
+            "kind": "GlobalNetworkPolicy",
+            "spec": {**read, "selector": f"{first} || {last} && {scope}"},
+        }
 
     return edited
 
@@ -60,7 +64,9 @@ def _own_namespace(obj: Obj) -> str:
 
 
 def _own_namespaces(obj: Obj) -> str:
-    listed = re.search(r"kubernetes.io/metadata.name (in \{[^}]*\}|== '[^']*')", str(obj.get("spec")))
+    listed = re.search(
+        r"kubernetes.io/metadata.name (in \{[^}]*\}|== '[^']*')", str(obj.get("spec"))
+    )
     return f"projectcalico.org/namespace {listed[1]}" if is_global(obj) and listed else ""
 
 
@@ -114,13 +120,17 @@ def _one_peer_with_exceptions(spec: Obj) -> None:
     for direction, side in (("ingress", "from"), ("egress", "to")):
         for rule in spec.get(direction) or []:
             if len(rule.get(side) or []) > 1:
-                rule[side] = [peer for peer in rule[side] if not (peer.get("ipBlock") or {}).get("except")]
+                rule[side] = [
+                    peer for peer in rule[side] if not (peer.get("ipBlock") or {}).get("except")
+                ]
 
 
 def _pass_without(*keys: str) -> Edit:
     """A Pass is of everything, whatever its rule says of that."""
     return each_rule(
-        lambda rule, _: {key: value for key, value in rule.items() if rule["action"] != "Pass" or key not in keys}
+        lambda rule, _: {
+            key: value for key, value in rule.items() if rule["action"] != "Pass" or key not in keys
+        }
     )
 
 
@@ -140,11 +150,15 @@ def _ordered(place: Callable[[float], float]) -> Whole:
     """Orders are made less exact; those that are one then are asked by their policies' names."""
 
     def read(objects: Sequence[Obj]) -> list[Obj]:
-        several = [obj for obj in objects if obj["kind"].endswith("NetworkPolicy") and is_calico(obj)]
+        several = [
+            obj for obj in objects if obj["kind"].endswith("NetworkPolicy") and is_calico(obj)
+        ]
         names = sorted(str(obj["metadata"]["name"]) for obj in several)
         for obj in several:
             if "order" in obj["spec"]:
-                obj["spec"]["order"] = place(obj["spec"]["order"]) + names.index(obj["metadata"]["name"]) * 1e-6
+                obj["spec"]["order"] = (
+                    place(obj["spec"]["order"]) + names.index(obj["metadata"]["name"]) * 1e-6
+                )
         return list(objects)
 
     return read

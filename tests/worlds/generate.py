@@ -72,7 +72,9 @@ def chosen_worlds(candidates: Pool, start: int) -> list[World]:
         own = [one for one in candidates if one[0].claim == claim]
         need = choose.needed(keys for _, keys, _ in own)
         if claim != "POL-1":  # these are there for what POL-1's worlds may not have
-            need = {key: times for key, times in need.items() if key not in _shown_elsewhere(candidates)}
+            need = {
+                key: times for key, times in need.items() if key not in _shown_elsewhere(candidates)
+            }
         dense = [world for world, _ in grown(own, choose.of_world, need, random.Random(start))]
         found += reduced(min(choose.greedy(own), dense, key=len), choose.of_world, need)
     return found
@@ -96,7 +98,11 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the numbers that are drawn")
     parser.add_argument("--candidates", type=Path)
     options = parser.parse_args()
-    given = [on_file(path).world for path in sorted(options.candidates.rglob("*.yaml"))] if options.candidates else []
+    given = (
+        [on_file(path).world for path in sorted(options.candidates.rglob("*.yaml"))]
+        if options.candidates
+        else []
+    )
     worlds = [
         World("", claim, tuple(objects))
         for claim, number in WORLDS.items()
@@ -109,7 +115,12 @@ def main() -> None:
     ]
     worlds += [world for world in given if not world.then]
     edits += [world for world in given if world.then]
-    write(options.folder, "world", chosen_worlds(pool(worlds, choose.of_world), options.seed), choose.of_world)
+    write(
+        options.folder,
+        "world",
+        chosen_worlds(pool(worlds, choose.of_world), options.seed),
+        choose.of_world,
+    )
     write(options.folder, "edit", chosen_edits(pool(edits, choose.of_edit)), choose.of_edit)
 
 
@@ -117,7 +128,11 @@ def write(folder: Path, kind: str, found: Sequence[World], shown: Shown) -> None
     """The files, each with what few others show."""
     keys = [shown(world, None) for world in found]
     for number, (world, own) in enumerate(zip(found, keys, strict=True), start=1):
-        rare = {name for name, system in own if sum((name, system) in other for other in keys) <= choose.TWICE}
+        rare = {
+            name
+            for name, system in own
+            if sum((name, system) in other for other in keys) <= choose.TWICE
+        }
         path = folder / f"{kind}-{number:02}.yaml"
         path.write_text(choose.written(world, rare, f"{kind} {number}"), encoding="utf-8")
 

@@ -66,7 +66,12 @@ LABELS: tuple[Obj, ...] = (
     {"matchExpressions": [{"key": "x", "operator": "In", "values": ["1", "13"]}]},
     {"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1", "13"]}]},
     {"matchExpressions": [{"key": "z", "operator": "Exists"}]},
-    {"matchExpressions": [{"key": "y", "operator": "Exists"}, {"key": "x", "operator": "In", "values": ["2"]}]},
+    {
+        "matchExpressions": [
+            {"key": "y", "operator": "Exists"},
+            {"key": "x", "operator": "In", "values": ["2"]},
+        ]
+    },
     {
         "matchExpressions": [
             {"key": "z", "operator": "DoesNotExist"},
@@ -74,7 +79,10 @@ LABELS: tuple[Obj, ...] = (
         ]
     },
     {"matchLabels": {"x": "2"}, "matchExpressions": [{"key": "y", "operator": "Exists"}]},
-    {"matchLabels": {"os": "windows"}, "matchExpressions": [{"key": "x", "operator": "In", "values": ["1", "2"]}]},
+    {
+        "matchLabels": {"os": "windows"},
+        "matchExpressions": [{"key": "x", "operator": "In", "values": ["1", "2"]}],
+    },
 )
 TEAMS: tuple[Obj, ...] = (
     {},
@@ -156,11 +164,15 @@ def end(draw: DrawFn, ports: bool) -> Obj:
         )
     )
     if ports:
-        number = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.sampled_from(("echo", "page")))
+        number = st.one_of(
+            st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.sampled_from(("echo", "page"))
+        )
         made |= draw(
             st.one_of(
                 st.fixed_dictionaries({"ports": some(number, 1)}),
-                st.fixed_dictionaries({"ports": st.lists(number, min_size=2, max_size=3, unique_by=str)}),
+                st.fixed_dictionaries(
+                    {"ports": st.lists(number, min_size=2, max_size=3, unique_by=str)}
+                ),
                 st.fixed_dictionaries({"notPorts": some(st.sampled_from(NUMBERS), 1)}),
                 st.just({}),
             )
@@ -180,14 +192,24 @@ def rule(draw: DrawFn, actions: tuple[str, ...], claim: str, direction: str) -> 
     if protocol is None and draw(st.integers(0, 9)) == 0:
         made["ipVersion"] = draw(st.sampled_from((4, 6)))
         return made
-    numbered = protocol in {"TCP", "UDP", "SCTP", 6, 17} and (claim == "XPOL-6" or made["action"] != "Pass")
+    numbered = protocol in {"TCP", "UDP", "SCTP", 6, 17} and (
+        claim == "XPOL-6" or made["action"] != "Pass"
+    )
     if claim == "XPOL-7" and draw(st.booleans()):
         # a service beside anything else is not looked at by every release
-        side, other = ("destination", "source") if direction == "egress" else ("source", "destination")
+        side, other = (
+            ("destination", "source") if direction == "egress" else ("source", "destination")
+        )
         beside = draw(st.sampled_from(({}, {}, {other: {"selector": "has(y)"}})))
-        return {"action": made["action"], side: {"services": {"name": "echo", "namespace": "${b}"}}, **beside}
+        return {
+            "action": made["action"],
+            side: {"services": {"name": "echo", "namespace": "${b}"}},
+            **beside,
+        }
     for side in ("source", "destination"):
-        if draw(st.sampled_from((False, False, True))) or (numbered and side == "destination" and draw(st.booleans())):
+        if draw(st.sampled_from((False, False, True))) or (
+            numbered and side == "destination" and draw(st.booleans())
+        ):
             found = draw(end(numbered and side == "destination"))
             if found:
                 made[side] = found
@@ -207,7 +229,9 @@ def calico(draw: DrawFn, tiers: list[str], claim: str) -> Obj:
     if tier:
         spec["tier"] = tier
     if "Global" in kind:
-        spec["namespaceSelector"] = draw(st.sampled_from((OWN, f"{OWN} && team == 'a'", f"{OWN} && team != 'a'")))
+        spec["namespaceSelector"] = draw(
+            st.sampled_from((OWN, f"{OWN} && team == 'a'", f"{OWN} && team != 'a'"))
+        )
     chosen = draw(st.one_of(selector, st.none()))
     if chosen:
         spec["selector"] = chosen
@@ -234,10 +258,17 @@ def kubernetes_peer(draw: DrawFn) -> Obj:
     if how == "namespaces":
         return {"namespaceSelector": draw(st.sampled_from(TEAMS))}
     if how == "both":
-        return {"podSelector": draw(st.sampled_from(LABELS)), "namespaceSelector": draw(st.sampled_from(TEAMS))}
+        return {
+            "podSelector": draw(st.sampled_from(LABELS)),
+            "namespaceSelector": draw(st.sampled_from(TEAMS)),
+        }
     seat = draw(seats)
     if how == "block":
-        return {"ipBlock": {"cidr": draw(st.sampled_from((f"${{{seat}}}/32", f"${{{seat}}}/26", "0.0.0.0/0")))}}
+        return {
+            "ipBlock": {
+                "cidr": draw(st.sampled_from((f"${{{seat}}}/32", f"${{{seat}}}/26", "0.0.0.0/0")))
+            }
+        }
     if draw(st.booleans()):
         return {"ipBlock": {"cidr": "0.0.0.0/0", "except": draw(some(addresses, 3))}}
     return {"ipBlock": {"cidr": f"${{{seat}}}/26", "except": [f"${{{seat}}}/32"]}}
@@ -245,7 +276,9 @@ def kubernetes_peer(draw: DrawFn) -> Obj:
 
 @st.composite
 def kubernetes_port(draw: DrawFn) -> Obj:
-    made: Obj = draw(st.sampled_from(({}, {}, {"protocol": "TCP"}, {"protocol": "UDP"}, {"protocol": "SCTP"})))
+    made: Obj = draw(
+        st.sampled_from(({}, {}, {"protocol": "TCP"}, {"protocol": "UDP"}, {"protocol": "SCTP"}))
+    )
     several = ((8000, 9000), (8000, 8080), (8000, 8079), (79, 80), (79, 8079))
     value = draw(st.sampled_from((None, 8080, 80, "echo", "page", *several)))
     if isinstance(value, tuple):
@@ -263,17 +296,27 @@ def kubernetes(draw: DrawFn) -> Obj:
         # rules of a direction that the policy is not about are there, and say nothing
         if types is None or direction.capitalize() in types or draw(st.integers(0, 3)) == 0:
             rules = draw(
-                st.lists(at_most(2, **{side: some(kubernetes_peer()), "ports": some(kubernetes_port())}), max_size=2)
+                st.lists(
+                    at_most(2, **{side: some(kubernetes_peer()), "ports": some(kubernetes_port())}),
+                    max_size=2,
+                )
             )
             if rules or types:
                 spec[direction] = rules
     meta = {"namespace": draw(st.sampled_from(("${a}", "${b}")))}
-    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta,
+        "spec": spec,
+    }
 
 
 def orders(number: int) -> SearchStrategy[int]:
     """Those that the policy of this number may have, none of which is another's."""
-    return st.sampled_from((100 + number, 2000 + number, 500 + number, -5 - number, *([0] if number == 1 else [])))
+    return st.sampled_from(
+        (100 + number, 2000 + number, 500 + number, -5 - number, *([0] if number == 1 else []))
+    )
 
 
 @st.composite
@@ -281,9 +324,20 @@ def network_set(draw: DrawFn) -> Obj:
     return {
         "apiVersion": "projectcalico.org/v3",
         "kind": "NetworkSet",
-        "metadata": {"name": "set", "namespace": draw(st.sampled_from(("${a}", "${b}"))), "labels": {"role": "set"}},
+        "metadata": {
+            "name": "set",
+            "namespace": draw(st.sampled_from(("${a}", "${b}"))),
+            "labels": {"role": "set"},
+        },
         "spec": {
-            "nets": draw(st.lists(st.one_of(addresses, addresses, blocks, every), min_size=1, max_size=3, unique=True))
+            "nets": draw(
+                st.lists(
+                    st.one_of(addresses, addresses, blocks, every),
+                    min_size=1,
+                    max_size=3,
+                    unique=True,
+                )
+            )
         },
     }
 
@@ -299,13 +353,24 @@ def worlds(draw: DrawFn, claim: str = "POL-1") -> list[Obj]:
     for number, name in enumerate(named):
         end_of = draw(st.sampled_from(("Deny", "Pass")))
         spec = {"order": 5000 + step * number, "defaultAction": end_of}
-        made.append({"apiVersion": "projectcalico.org/v3", "kind": "Tier", "metadata": {"name": name}, "spec": spec})
+        made.append(
+            {
+                "apiVersion": "projectcalico.org/v3",
+                "kind": "Tier",
+                "metadata": {"name": name},
+                "spec": spec,
+            }
+        )
     if draw(st.booleans()):
         made.append(draw(network_set()))
     if claim == "XPOL-7":
         made.append(draw(st.sampled_from(SERVICES)))
     policies = draw(
-        st.lists(st.one_of(kubernetes(), calico(named, claim), calico(named, claim)), min_size=1, max_size=4)
+        st.lists(
+            st.one_of(kubernetes(), calico(named, claim), calico(named, claim)),
+            min_size=1,
+            max_size=4,
+        )
     )
     last = draw(st.integers(0, 3))
     namesakes = draw(st.integers(0, 3)) == 0  # several of one name, of other kinds or elsewhere

@@ -54,7 +54,11 @@ def _first_expression(peer: Obj) -> None:
 
 def _negated_alone(rule: Obj, *, lost: bool) -> Obj | None:
     """The rule without an end that a notSelector alone tells; or None, as if nobody were meant."""
-    alone = [side for side in ("source", "destination") if (rule.get(side) or {}).keys() == {"notSelector"}]
+    alone = [
+        side
+        for side in ("source", "destination")
+        if (rule.get(side) or {}).keys() == {"notSelector"}
+    ]
     if alone and lost:
         return None
     return {key: value for key, value in rule.items() if key not in alone}
@@ -85,7 +89,9 @@ def _empty_values(value: Any) -> None:
 
 def _beside(key: str, *others: str) -> Edit:
     """A field of ends is not looked at beside others."""
-    return each_end(lambda end: end.pop(key, None) if any(end.get(other) for other in others) else None)
+    return each_end(
+        lambda end: end.pop(key, None) if any(end.get(other) for other in others) else None
+    )
 
 
 def _account_selectors(edit: Callable[[str], str]) -> Edit:
@@ -114,12 +120,16 @@ EDITS: dict[str, Edit] = {
     "names of accounts: last only": _names(slice(-1, None)),
     "namespaceSelector of ends: first of && only": _first_term("&&"),
     "namespaceSelector of ends: first of || only": _first_term(r"\|\|"),
-    "namespaceSelector of a peer: first expression only": kubernetes_entries("peers", _first_expression),
+    "namespaceSelector of a peer: first expression only": kubernetes_entries(
+        "peers", _first_expression
+    ),
     "notSelector alone of a global policy ignored": _of_global(False),
     "notSelector alone of a global policy: nobody": _of_global(True),
     "NotIn needs the label": with_expressions(_not_in),
     "an empty value of matchLabels is nobody's": policies_of(is_kubernetes, _empty_values),
-    "projectcalico.org/namespace is no label": replaced(r"projectcalico.org/namespace == '[^']*'", "!all()"),
+    "projectcalico.org/namespace is no label": replaced(
+        r"projectcalico.org/namespace == '[^']*'", "!all()"
+    ),
     "accounts have no name for selectors": _account_selectors(
         lambda text: re.sub(r"projectcalico.org/name == '[^']*'", "!all()", text)
     ),
@@ -130,12 +140,19 @@ EDITS: dict[str, Edit] = {
     "service accounts beside a selector ignored": _beside("serviceAccounts", "selector"),
     "names and selector of accounts: selector alone": each_end(
         lambda end: (
-            end["serviceAccounts"].pop("names", None) if (end.get("serviceAccounts") or {}).get("selector") else 0
+            end["serviceAccounts"].pop("names", None)
+            if (end.get("serviceAccounts") or {}).get("selector")
+            else 0
         )
     ),
     "nets of the destination of ingress ignored": each_rule(
         lambda rule, way: (
-            {**rule, "destination": {key: value for key, value in rule["destination"].items() if key != "nets"}}
+            {
+                **rule,
+                "destination": {
+                    key: value for key, value in rule["destination"].items() if key != "nets"
+                },
+            }
             if way == "ingress" and rule.get("destination")
             else rule
         )

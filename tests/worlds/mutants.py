@@ -61,7 +61,9 @@ class Mutant:
 
     def objects(self, given: Sequence[Obj]) -> list[Obj]:
         """What it takes the objects to be."""
-        copies = (marshal.loads(marshal.dumps(obj)) for obj in given)  # plain data, and copied a thousand times
+        copies = (
+            marshal.loads(marshal.dumps(obj)) for obj in given
+        )  # plain data, and copied a thousand times
         read = [obj for one in copies if (obj := self.edit(one)) is not None]
         return self.whole(read) if self.whole else read
 
@@ -84,7 +86,11 @@ def _staged_enforced(obj: Obj) -> Obj:
 
 
 def _namespaced_is_global(obj: Obj) -> Obj:
-    return {**obj, "kind": "GlobalNetworkPolicy"} if obj["kind"] == "NetworkPolicy" and is_calico(obj) else obj
+    return (
+        {**obj, "kind": "GlobalNetworkPolicy"}
+        if obj["kind"] == "NetworkPolicy" and is_calico(obj)
+        else obj
+    )
 
 
 def _global_is_local(obj: Obj) -> Obj:
@@ -114,7 +120,11 @@ def _not_selector_alone(end: Obj) -> None:
 
 
 def _protocol_number_any(rule: Obj, _: str) -> Obj:
-    return {key: value for key, value in rule.items() if not (key == "protocol" and str(value).isdigit())}
+    return {
+        key: value
+        for key, value in rule.items()
+        if not (key == "protocol" and str(value).isdigit())
+    }
 
 
 def _one_range(end: Obj) -> None:
@@ -128,7 +138,9 @@ def _one_range(end: Obj) -> None:
 def _egress_rules_lost(spec: Obj) -> None:
     """The policy is about egress as ever, and closes it."""
     if spec.get("egress"):
-        spec.setdefault("types", [direction.capitalize() for direction in DIRECTIONS if spec.get(direction)])
+        spec.setdefault(
+            "types", [direction.capitalize() for direction in DIRECTIONS if spec.get(direction)]
+        )
         spec["egress"] = []
 
 
@@ -141,7 +153,9 @@ def _last_first(spec: Obj) -> None:
 def _host_only(end: Obj) -> None:
     for key in ("nets", "notNets"):
         if end.get(key):
-            end[key] = [net.partition("/")[0] + ("/128" if ":" in net else "/32") for net in end[key]]
+            end[key] = [
+                net.partition("/")[0] + ("/128" if ":" in net else "/32") for net in end[key]
+            ]
 
 
 def _swap(end_of_rule: Obj, _: str) -> Obj:
@@ -154,7 +168,9 @@ def _swap(end_of_rule: Obj, _: str) -> Obj:
 
 def _peer_only(key: str) -> Callable[[Obj], object]:
     """Of a peer with both selectors, the one alone."""
-    return lambda peer: peer.pop(key, None) if {"podSelector", "namespaceSelector"} <= peer.keys() else None
+    return lambda peer: (
+        peer.pop(key, None) if {"podSelector", "namespaceSelector"} <= peer.keys() else None
+    )
 
 
 def _peer_any_namespace(peer: Obj) -> None:
@@ -218,7 +234,9 @@ def _expressions(edit: Callable[[Obj], object]) -> Edit:
 
 
 def _operator(given: str, taken: str) -> Edit:
-    return _expressions(lambda one: one.update(operator=taken) if one["operator"] == given else None)
+    return _expressions(
+        lambda one: one.update(operator=taken) if one["operator"] == given else None
+    )
 
 
 def _labels_first(spec: Any) -> None:
@@ -250,14 +268,24 @@ def _named_any_protocol(pod: Obj) -> Obj:
     for container in pod["spec"].get("containers") or []:
         ports = container.get("ports") or []
         container["ports"] = [
-            {**port, "protocol": protocol} for port in ports for protocol in ("TCP", "UDP") if port.get("name")
+            {**port, "protocol": protocol}
+            for port in ports
+            for protocol in ("TCP", "UDP")
+            if port.get("name")
         ]
     return pod
 
 
 def _slice_ports_lost(obj: Obj) -> Obj:
     """A Service's backends at any port: at all that a probe asks for."""
-    return {**obj, "ports": [{"port": port, "protocol": p} for p in ("TCP", "UDP") for port in (53, 80, 81, 443, 8080)]}
+    return {
+        **obj,
+        "ports": [
+            {"port": port, "protocol": p}
+            for p in ("TCP", "UDP")
+            for port in (53, 80, 81, 443, 8080)
+        ],
+    }
 
 
 def _first_address(obj: Obj) -> Obj:
@@ -296,7 +324,9 @@ _EDITS: dict[str, Edit] = {
     "ipVersion ignored": without("ipVersion"),
     "source ignored": without("source"),
     "destination ignored": without("destination"),
-    "source of egress ignored": each_rule(lambda r, d: {k: v for k, v in r.items() if (d, k) != ("egress", "source")}),
+    "source of egress ignored": each_rule(
+        lambda r, d: {k: v for k, v in r.items() if (d, k) != ("egress", "source")}
+    ),
     "destination of ingress ignored": each_rule(
         lambda r, d: {k: v for k, v in r.items() if (d, k) != ("ingress", "destination")}
     ),
@@ -312,7 +342,9 @@ _EDITS: dict[str, Edit] = {
     "first net only": end_first("nets"),
     "masks of nets ignored": each_end(_host_only),
     "notNets ignored": end_without("notNets"),
-    "nets beside a selector ignored": each_end(lambda end: end.pop("nets", None) if end.get("selector") else None),
+    "nets beside a selector ignored": each_end(
+        lambda end: end.pop("nets", None) if end.get("selector") else None
+    ),
     "selectors of ends ignored": end_without("selector"),
     "notSelector ignored": end_without("notSelector"),
     "notSelector beside a selector speaks of all": each_end(_not_selector_alone),
@@ -322,7 +354,9 @@ _EDITS: dict[str, Edit] = {
     "selectors of service accounts ignored": each_end(
         lambda end: (end.get("serviceAccounts") or {}).pop("selector", 0)
     ),
-    "names of service accounts ignored": each_end(lambda end: (end.get("serviceAccounts") or {}).pop("names", 0)),
+    "names of service accounts ignored": each_end(
+        lambda end: (end.get("serviceAccounts") or {}).pop("names", 0)
+    ),
     "services ignored": end_without("services"),
     # actions and their order
     "Pass allows": action("Pass", "Allow"),
@@ -336,9 +370,13 @@ _EDITS: dict[str, Edit] = {
     "third rule lost": each_list(lambda rules: rules[:2]),
     "last rule first": each_list(lambda rules: rules[::-1]),
     "last rule of global policies first": policies_of(is_global, _last_first),
-    "Allow before Deny": each_list(lambda rules: sorted(rules, key=lambda rule: rule.get("action") == "Deny")),
+    "Allow before Deny": each_list(
+        lambda rules: sorted(rules, key=lambda rule: rule.get("action") == "Deny")
+    ),
     # policies and tiers
-    "order reversed": policies_of(is_calico, lambda spec: spec.update(order=-spec["order"]) if "order" in spec else 0),
+    "order reversed": policies_of(
+        is_calico, lambda spec: spec.update(order=-spec["order"]) if "order" in spec else 0
+    ),
     "no order is the first": policies_of(is_calico, lambda spec: spec.setdefault("order", -1)),
     "Kubernetes' policies come last": policies_of(
         is_calico, lambda spec: spec.update(order=spec["order"] - 1e6) if "order" in spec else 0
@@ -349,25 +387,45 @@ _EDITS: dict[str, Edit] = {
     "tiers reversed": of_kind("Tier", _reverse_tiers),
     "tiers' ends always deny": _tier_end("Deny"),
     "tiers' ends always pass": _tier_end("Pass"),
-    "all policies are in the default tier": policies_of(is_calico, lambda spec: spec.pop("tier", None)),
+    "all policies are in the default tier": policies_of(
+        is_calico, lambda spec: spec.pop("tier", None)
+    ),
     "staged policies enforced": _staged_enforced,
     "policies for hosts enforced at pods": policies_of(is_global, _for_hosts_at_pods),
-    "applyOnForward policies lost": lost(lambda obj: bool((obj.get("spec") or {}).get("applyOnForward"))),
+    "applyOnForward policies lost": lost(
+        lambda obj: bool((obj.get("spec") or {}).get("applyOnForward"))
+    ),
     "egress of global policies lost": policies_of(is_global, lambda spec: spec.pop("egress", None)),
     "rules for egress of global policies lost": policies_of(is_global, _egress_rules_lost),
-    "namespaceSelector of policies ignored": policies_of(is_global, lambda spec: spec.pop("namespaceSelector", None)),
-    "serviceAccountSelector of policies ignored": policies_of(is_calico, lambda s: s.pop("serviceAccountSelector", 0)),
+    "namespaceSelector of policies ignored": policies_of(
+        is_global, lambda spec: spec.pop("namespaceSelector", None)
+    ),
+    "serviceAccountSelector of policies ignored": policies_of(
+        is_calico, lambda s: s.pop("serviceAccountSelector", 0)
+    ),
     "selector of policies ignored": policies_of(is_calico, lambda spec: spec.pop("selector", None)),
-    "types are always both": policies_of(is_calico, lambda spec: spec.update(types=["Ingress", "Egress"])),
+    "types are always both": policies_of(
+        is_calico, lambda spec: spec.update(types=["Ingress", "Egress"])
+    ),
     "types are always ingress": policies_of(is_calico, lambda spec: spec.update(types=["Ingress"])),
-    "types not said are both": policies_of(is_calico, lambda spec: spec.setdefault("types", ["Ingress", "Egress"])),
-    "types not said are ingress": policies_of(is_calico, lambda spec: spec.setdefault("types", ["Ingress"])),
+    "types not said are both": policies_of(
+        is_calico, lambda spec: spec.setdefault("types", ["Ingress", "Egress"])
+    ),
+    "types not said are ingress": policies_of(
+        is_calico, lambda spec: spec.setdefault("types", ["Ingress"])
+    ),
     "policies of a namespace are global": _namespaced_is_global,
     "selectors of global policies see global things only": _global_is_local,
     # Kubernetes' policies
-    "podSelector of policies ignored": policies_of(is_kubernetes, lambda spec: spec.update(podSelector={})),
-    "Kubernetes' policies lost": lost(lambda obj: obj["kind"] == "NetworkPolicy" and is_kubernetes(obj)),
-    "Kubernetes' egress lost": policies_of(is_kubernetes, lambda spec: spec.update(policyTypes=["Ingress"])),
+    "podSelector of policies ignored": policies_of(
+        is_kubernetes, lambda spec: spec.update(podSelector={})
+    ),
+    "Kubernetes' policies lost": lost(
+        lambda obj: obj["kind"] == "NetworkPolicy" and is_kubernetes(obj)
+    ),
+    "Kubernetes' egress lost": policies_of(
+        is_kubernetes, lambda spec: spec.update(policyTypes=["Ingress"])
+    ),
     "Kubernetes' types not said are ingress": policies_of(
         is_kubernetes, lambda spec: spec.setdefault("policyTypes", ["Ingress"])
     ),
@@ -379,11 +437,19 @@ _EDITS: dict[str, Edit] = {
     "Kubernetes' first peer only": _kubernetes_first("peers"),
     "Kubernetes' first protocol only": policies_of(is_kubernetes, _first_protocol),
     "endPort ignored": kubernetes_entries("ports", lambda entry: entry.pop("endPort", None)),
-    "Kubernetes' protocol is always TCP": kubernetes_entries("ports", lambda entry: entry.update(protocol="TCP")),
+    "Kubernetes' protocol is always TCP": kubernetes_entries(
+        "ports", lambda entry: entry.update(protocol="TCP")
+    ),
     "Kubernetes' port names ignored": kubernetes_entries("ports", _kubernetes_named_lost),
-    "except ignored": kubernetes_entries("peers", lambda peer: (peer.get("ipBlock") or {}).pop("except", None)),
-    "pods of a peer with both selectors ignored": kubernetes_entries("peers", _peer_only("podSelector")),
-    "namespaces of a peer with both selectors ignored": kubernetes_entries("peers", _peer_only("namespaceSelector")),
+    "except ignored": kubernetes_entries(
+        "peers", lambda peer: (peer.get("ipBlock") or {}).pop("except", None)
+    ),
+    "pods of a peer with both selectors ignored": kubernetes_entries(
+        "peers", _peer_only("podSelector")
+    ),
+    "namespaces of a peer with both selectors ignored": kubernetes_entries(
+        "peers", _peer_only("namespaceSelector")
+    ),
     "either selector of a peer is enough": _either_selector,
     "podSelector of a peer sees any namespace": kubernetes_entries("peers", _peer_any_namespace),
     "namespaceSelector of a peer ignored": kubernetes_entries("peers", own_namespace),
@@ -391,7 +457,9 @@ _EDITS: dict[str, Edit] = {
     "first of matchLabels only": policies_of(is_kubernetes, _labels_first),
     "NotIn as In": _operator("NotIn", "In"),
     "DoesNotExist as Exists": _operator("DoesNotExist", "Exists"),
-    "In: first value only": _expressions(lambda one: one.update(values=one["values"][:1]) if one.get("values") else 0),
+    "In: first value only": _expressions(
+        lambda one: one.update(values=one["values"][:1]) if one.get("values") else 0
+    ),
     # Calico's selectors
     "|| as &&": replaced(r"\|\|", "&&"),
     "&& as ||": replaced(r"&&", "||"),
@@ -402,8 +470,12 @@ _EDITS: dict[str, Edit] = {
     "starts with as ==": replaced(r"starts\s+with", "=="),
     "ends with as ==": replaced(r"ends\s+with", "=="),
     "contains as ==": replaced(r"contains", "=="),
-    "!= needs the label": replaced(r"([\w./-]+)\s*!=\s*('[^']*'|\"[^\"]*\")", r"(has(\1) && \1 != \2)"),
-    "not in needs the label": replaced(r"([\w./-]+)\s+not\s+in\s*(\{[^}]*\})", r"(has(\1) && \1 not in \2)"),
+    "!= needs the label": replaced(
+        r"([\w./-]+)\s*!=\s*('[^']*'|\"[^\"]*\")", r"(has(\1) && \1 != \2)"
+    ),
+    "not in needs the label": replaced(
+        r"([\w./-]+)\s+not\s+in\s*(\{[^}]*\})", r"(has(\1) && \1 not in \2)"
+    ),
     "all() as none": replaced(r"^all\(\)$", "!all()"),
     "global() as all()": replaced(r"global\(\)", "all()"),
     # the world
@@ -418,12 +490,17 @@ _EDITS: dict[str, Edit] = {
     "nodes do not reach their own pods": of_kind("Node", _hosts_lost),
 }
 
-_SWITCHES = {f"Windows: {switch.name.lower().replace('_', ' ')} the other way": switch for switch in Switch}
+_SWITCHES = {
+    f"Windows: {switch.name.lower().replace('_', ' ')} the other way": switch for switch in Switch
+}
 
 MUTANTS: dict[str, Mutant] = (
     {name: Mutant(name, edit) for name, edit in (_EDITS | edges.EDITS | forms.EDITS).items()}
     | {name: Mutant(name, edit) for name, edit in (counts.EDITS | identities.EDITS).items()}
-    | {name: Mutant(name, _same, whole=whole) for name, whole in (edges.OF_ALL | forms.OF_ALL).items()}
+    | {
+        name: Mutant(name, _same, whole=whole)
+        for name, whole in (edges.OF_ALL | forms.OF_ALL).items()
+    }
     | {name: Mutant(name, _same, _turned(switch)) for name, switch in _SWITCHES.items()}
 )
 

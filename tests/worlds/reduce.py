@@ -38,7 +38,11 @@ def reduced(
     return [world for world in found if world is not None]
 
 
-def _shows(shown: Callable[[World, frozenset[Key] | None], frozenset[Key]], keys: frozenset[Key], world: World) -> bool:
+def _shows(
+    shown: Callable[[World, frozenset[Key] | None], frozenset[Key]],
+    keys: frozenset[Key],
+    world: World,
+) -> bool:
     return keys <= shown(world, keys)
 
 
@@ -96,7 +100,9 @@ def _without_unchanged(world: World, path: tuple[Any, ...]) -> Iterator[World]:
     del obj["spec"][path[2]]
     put["spec"].pop(path[2], None)
     objects = (*world.objects[: path[0]], obj, *world.objects[path[0] + 1 :])
-    yield replace(world, objects=objects, then={**world.then, "put": puts if len(puts) > 1 else put})
+    yield replace(
+        world, objects=objects, then={**world.then, "put": puts if len(puts) > 1 else put}
+    )
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -19,7 +19,11 @@ from tests.worlds.seats import ELSEWHERE, MANY, NAMESPACES, RUN, SEATS, around
 
 Obj = dict[str, Any]
 
-SETTLES = {"XPOL-6": Switch.COMBINED_PORTS, "XPOL-7": Switch.SERVICE_ALONE, "XPOL-14": Switch.STAGED}
+SETTLES = {
+    "XPOL-6": Switch.COMBINED_PORTS,
+    "XPOL-7": Switch.SERVICE_ALONE,
+    "XPOL-14": Switch.STAGED,
+}
 """Claims of known defects, which no other claim's world may be turned red by."""
 FOR_HOSTS = ("doNotTrack", "preDNAT", "applyOnForward")
 MAY_BE_EMPTY = ("podSelector", "namespaceSelector", "ingress", "egress", "spec", "selector")
@@ -41,9 +45,17 @@ def problems(world: World) -> Iterator[str]:
                 yield f"{policy.label} has SCTP at {pod}: HNS knows no SCTP (Azure/azure-container-networking#1442)"
             if pod.namespace not in NAMESPACES.values() and policy.concerns(pod):
                 yield f"{policy.label} selects the bystander {pod}"
-    yield from (f"Felix ends: {found}" for pod in oracle.world.pods.values() for found in panics(oracle, pod))
+    yield from (
+        f"Felix ends: {found}"
+        for pod in oracle.world.pods.values()
+        for found in panics(oracle, pod)
+    )
     for obj in filled:
-        reason = unlimited(obj["kind"], obj["spec"], Ownership(RUN)) if "GlobalNetworkPolicy" in obj["kind"] else ""
+        reason = (
+            unlimited(obj["kind"], obj["spec"], Ownership(RUN))
+            if "GlobalNetworkPolicy" in obj["kind"]
+            else ""
+        )
         if reason:
             yield reason
     for cell in worlds.cells([*around(world), *filled], SEATS, world.claim):
@@ -65,14 +77,20 @@ def misled(world: World, sets: Sequence[Obj]) -> Iterator[str]:
         if not blocks:
             continue
         beside = [*own, *there, {**one, "spec": {"nets": blocks}}]
-        pairs = zip(*(worlds.cells(objects, MANY, world.claim) for objects in (own, beside)), strict=True)
+        pairs = zip(
+            *(worlds.cells(objects, MANY, world.claim) for objects in (own, beside)), strict=True
+        )
         for cell, other in pairs:
             if (cell.expected, cell.claim) != (other.expected, other.claim):
                 yield f"{cell.source.pod} to {cell.destination.pod} {cell.protocol} {cell.port}: {one['metadata']}"
 
 
 def _names_sctp(policy: Policy) -> bool:
-    return any(rule.protocol == fields.PROTOCOLS["sctp"] for rules in policy.rules.values() for rule in rules)
+    return any(
+        rule.protocol == fields.PROTOCOLS["sctp"]
+        for rules in policy.rules.values()
+        for rule in rules
+    )
 
 
 RULES = {"ingress", "egress"}
@@ -84,7 +102,9 @@ def edit_problems(world: World) -> Iterator[str]:
     yield from problems(world.edited())
     rules_alone = world.claim in {"XPOL-12", "XPOL-13"}
     there = {fields.label(obj): obj for obj in world.objects}
-    if rules_alone and (world.then.keys() != {"put"} or any(fields.label(put) not in there for put in world.puts)):
+    if rules_alone and (
+        world.then.keys() != {"put"} or any(fields.label(put) not in there for put in world.puts)
+    ):
         yield "it is no edit of policies' rules"
         return
     for put in world.puts:
@@ -154,7 +174,9 @@ def _calico(obj: Obj) -> Iterator[str]:
                 yield f"{obj['metadata']['name']} has ports without a protocol"
             if any("0.0.0.0/0" in end.get("notNets", ()) for end in ends):
                 yield f"{obj['metadata']['name']} has a negation of all addresses, which Calico's validation refuses"
-            if rule.get("protocol") == "ICMP" and any("ports" in end or "notPorts" in end for end in ends):
+            if rule.get("protocol") == "ICMP" and any(
+                "ports" in end or "notPorts" in end for end in ends
+            ):
                 yield f"{obj['metadata']['name']} has ports of ICMP"
 
 

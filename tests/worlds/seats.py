@@ -17,7 +17,13 @@ SEATS = tuple(
     for number, space in enumerate(SPACES)
 )
 MANY = tuple(
-    Seat(space, system, f"{system}-{node}", f"{space}-{system}-{node}", f"10.{place}.{node}.{10 + number}")
+    Seat(
+        space,
+        system,
+        f"{system}-{node}",
+        f"{space}-{system}-{node}",
+        f"10.{place}.{node}.{10 + number}",
+    )
     for place, system in enumerate(SYSTEMS)
     for node in (1, 2, 3)
     for number, space in enumerate(SPACES)
@@ -28,7 +34,11 @@ ELSEWHERE = {space: f"calico-demo-{RUN}-gw1-{space}" for space in SPACES}
 BYSTANDERS: tuple[Obj, ...] = tuple(
     {
         "kind": "Pod",
-        "metadata": {"name": f"c-{system}", "namespace": f"calico-demo-{RUN}-main-c", "labels": {"x": "1", "y": "1"}},
+        "metadata": {
+            "name": f"c-{system}",
+            "namespace": f"calico-demo-{RUN}-main-c",
+            "labels": {"x": "1", "y": "1"},
+        },
         "spec": {"nodeName": f"{system}-1", "os": {"name": system}, "containers": [{}]},
         "status": {"podIP": f"10.0.{node}.60"},
     }

@@ -121,9 +121,13 @@ def _same_order(old: Obj, new: Obj) -> None:
 
 def _swapped(old: Obj, new: Obj) -> None:
     """The same, where nothing else of the policy changed."""
-    rest = [{key: value for key, value in spec.items() if key not in DIRECTIONS} for spec in (old, new)]
+    rest = [
+        {key: value for key, value in spec.items() if key not in DIRECTIONS} for spec in (old, new)
+    ]
     pairs = [(old.get(direction) or [], new.get(direction) or []) for direction in DIRECTIONS]
-    if rest[0] == rest[1] and all(sorted(map(str, one)) == sorted(map(str, other)) for one, other in pairs):
+    if rest[0] == rest[1] and all(
+        sorted(map(str, one)) == sorted(map(str, other)) for one, other in pairs
+    ):
         _same_order(old, new)
 
 
@@ -145,7 +149,12 @@ def _alike_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 
 def _place(obj: Obj) -> tuple[Any, ...]:
-    return obj["kind"], obj["apiVersion"], obj["metadata"].get("namespace"), str(obj["spec"].get("selector"))
+    return (
+        obj["kind"],
+        obj["apiVersion"],
+        obj["metadata"].get("namespace"),
+        str(obj["spec"].get("selector")),
+    )
 
 
 def _shared_ends_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
@@ -163,12 +172,20 @@ def _ends(spec: Obj) -> Iterator[Obj]:
     """Ends of Calico's rules that select."""
     for direction in DIRECTIONS:
         for rule in spec.get(direction) or []:
-            yield from (end for side in ("source", "destination") if (end := rule.get(side) or {}).get("selector"))
+            yield from (
+                end
+                for side in ("source", "destination")
+                if (end := rule.get(side) or {}).get("selector")
+            )
 
 
 def _new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
     old = _by_label(before)
-    return [obj for label, obj in _by_label(after).items() if label in old or obj["kind"] != "NetworkSet"]
+    return [
+        obj
+        for label, obj in _by_label(after).items()
+        if label in old or obj["kind"] != "NetworkSet"
+    ]
 
 
 def _members_stay(before: Objects, after: Objects, pod: str) -> list[Obj]:
@@ -193,7 +210,10 @@ def _gone_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
 def _kinds_stay(*kinds: str) -> Stale:
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old = _by_label(before)
-        return [old.get(label, obj) if obj["kind"] in kinds else obj for label, obj in _by_label(after).items()]
+        return [
+            old.get(label, obj) if obj["kind"] in kinds else obj
+            for label, obj in _by_label(after).items()
+        ]
 
     return read
 
@@ -217,9 +237,15 @@ def _of_tiers(name: str) -> Stale:
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old, found = _by_label(before), []
         for label, obj in _by_label(after).items():
-            kept = {name: old[label]["spec"][name]} if label in old and name in old[label].get("spec", {}) else {}
+            kept = (
+                {name: old[label]["spec"][name]}
+                if label in old and name in old[label].get("spec", {})
+                else {}
+            )
             rest = {key: value for key, value in (obj.get("spec") or {}).items() if key != name}
-            found.append({**obj, "spec": rest | kept} if obj["kind"] == "Tier" and label in old else obj)
+            found.append(
+                {**obj, "spec": rest | kept} if obj["kind"] == "Tier" and label in old else obj
+            )
         return found
 
     return read
@@ -238,7 +264,9 @@ def _members(before: Objects, after: Objects, pod: str) -> list[Obj]:
 def _pods(before: Objects, after: Objects, stale: Callable[[str], bool]) -> list[Obj]:
     old = _by_label(before)
     return [
-        old[label] if obj["kind"] == "Pod" and stale(obj["metadata"]["name"]) and label in old else obj
+        old[label]
+        if obj["kind"] == "Pod" and stale(obj["metadata"]["name"]) and label in old
+        else obj
         for label, obj in _by_label(after).items()
     ]
 
@@ -251,7 +279,12 @@ def _labels(kept: Callable[[Obj, Obj], Obj]) -> Stale:
         for label, obj in _by_label(after).items():
             meta = obj["metadata"]
             if obj["kind"] == "Pod" and label in old:
-                meta = {**meta, "labels": kept(old[label]["metadata"].get("labels") or {}, meta.get("labels") or {})}
+                meta = {
+                    **meta,
+                    "labels": kept(
+                        old[label]["metadata"].get("labels") or {}, meta.get("labels") or {}
+                    ),
+                }
             found.append({**obj, "metadata": meta})
         return found
 
@@ -266,8 +299,14 @@ def _without_new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
     for label, obj in _by_label(after).items():
         read = obj
         if _policy(obj) and label in old and set(_selectors(obj["spec"])) <= there:
-            kept = {name: old[label]["spec"][name] for name in DIRECTIONS if name in old[label]["spec"]}
-            read = {**obj, "spec": {key: obj["spec"][key] for key in obj["spec"].keys() - set(DIRECTIONS)} | kept}
+            kept = {
+                name: old[label]["spec"][name] for name in DIRECTIONS if name in old[label]["spec"]
+            }
+            read = {
+                **obj,
+                "spec": {key: obj["spec"][key] for key in obj["spec"].keys() - set(DIRECTIONS)}
+                | kept,
+            }
         found.append(read)
     return found
 
@@ -288,7 +327,9 @@ def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """Policies of a pod's second and later tiers stay as they were (XPOL-13)."""
     old, oracle = _by_label(before), Oracle(World(after), after)
     own = next(one for one in oracle.world.pods.values() if one.name == pod)
-    later = {tier.tier.name for way in ("ingress", "egress") for tier in oracle.in_force(own, way)[1:]}
+    later = {
+        tier.tier.name for way in ("ingress", "egress") for tier in oracle.in_force(own, way)[1:]
+    }
     found = []
     for label, obj in _by_label(after).items():
         tier = (obj.get("spec") or {}).get("tier", "default") if _policy(obj) else ""
@@ -316,8 +357,12 @@ def _accounts_lost(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """Other pods that get other labels are no members of their service account any more."""
     old, found = _by_label(before), []
     for label, obj in _by_label(after).items():
-        moved = obj["kind"] == "Pod" and obj["metadata"]["name"] != pod and old.get(label, obj) != obj
-        found.append({**obj, "spec": {**obj["spec"], "serviceAccountName": "nobody"}} if moved else obj)
+        moved = (
+            obj["kind"] == "Pod" and obj["metadata"]["name"] != pod and old.get(label, obj) != obj
+        )
+        found.append(
+            {**obj, "spec": {**obj["spec"], "serviceAccountName": "nobody"}} if moved else obj
+        )
     return found
 
 
@@ -329,7 +374,9 @@ STALE: dict[str, Stale] = {
     "protocols stay": of_rules("protocol", "notProtocol"),
     "ports stay": of_ends("ports", "notPorts"),
     "nets stay": of_ends("nets", "notNets"),
-    "selectors of rules stay": of_ends("selector", "notSelector", "namespaceSelector", "serviceAccounts"),
+    "selectors of rules stay": of_ends(
+        "selector", "notSelector", "namespaceSelector", "serviceAccounts"
+    ),
     "Kubernetes' peers stay": of_rules("from", "to"),
     "Kubernetes' ports stay": of_rules("ports"),
     "added rules are not there": of_policies(_longer_lists),
@@ -337,7 +384,9 @@ STALE: dict[str, Stale] = {
     "the order of rules stays": of_policies(_same_order),
     "rules that change places alone stay": of_policies(_swapped),
     "the order of policies stays": fields_stay("order"),
-    "selectors of policies stay": fields_stay("selector", "namespaceSelector", "podSelector", "serviceAccountSelector"),
+    "selectors of policies stay": fields_stay(
+        "selector", "namespaceSelector", "podSelector", "serviceAccountSelector"
+    ),
     "Kubernetes' policies select the same pods": fields_stay("podSelector"),
     "what a policy selected is still selected": of_policies(_still_selected),
     "types stay": fields_stay("types", "policyTypes"),
@@ -357,7 +406,11 @@ STALE: dict[str, Stale] = {
     "labels that went are still there": _labels(lambda old, new: old | new),
     "relabelled pods lose their service account": _accounts_lost,
     "relabelled namespaces lose projectcalico.org/name": _names_lost("projectcalico.org/name"),
-    "relabelled namespaces lose kubernetes.io/metadata.name": _names_lost("kubernetes.io/metadata.name"),
-    "labels that came are not there": _labels(lambda old, new: {key: new[key] for key in new if key in old}),
+    "relabelled namespaces lose kubernetes.io/metadata.name": _names_lost(
+        "kubernetes.io/metadata.name"
+    ),
+    "labels that came are not there": _labels(
+        lambda old, new: {key: new[key] for key in new if key in old}
+    ),
 }
 """By what stays."""

@@ -46,7 +46,9 @@ KEPT_OUT = {
 """Wrong readings whose features no world may have."""
 
 
-ONCE = dict.fromkeys(counts.EDITS, "a list that is as long stands in one world, and says no more than a short one") | {
+ONCE = dict.fromkeys(
+    counts.EDITS, "a list that is as long stands in one world, and says no more than a short one"
+) | {
     "staged policies enforced": "XPOL-14 has one world, beside tests of its own",
     "Windows: staged the other way": "the same",
     "Windows: combined ports the other way": "XPOL-6 has one world, beside tests of its own",
@@ -148,7 +150,9 @@ def test_every_wrong_reading_of_windows_is_shown_on_windows() -> None:
 
 
 def test_whatever_could_stay_stale_is_shown_on_windows_twice() -> None:
-    times = Counter(name for edit in EDITS for name, system in seen_after(edit) if system == "windows")
+    times = Counter(
+        name for edit in EDITS for name, system in seen_after(edit) if system == "windows"
+    )
     assert [name for name in STALE if times[name] < TWICE] == []
 
 
@@ -168,9 +172,9 @@ def test_a_world_names_the_other_claims_of_its_cells_wherever_its_seats_are(path
 def test_a_world_is_about_its_own_seats_alone(path: Path) -> None:
     world, _ = read(path)
     for stage in (world, world.edited()):
-        assert [unlimited(obj, list(NAMESPACES.values())) for obj in stage.filled(SEATS, NAMESPACES)] == [""] * len(
-            stage.objects
-        )
+        assert [
+            unlimited(obj, list(NAMESPACES.values())) for obj in stage.filled(SEATS, NAMESPACES)
+        ] == [""] * len(stage.objects)
 
 
 @pytest.mark.parametrize(
@@ -184,24 +188,50 @@ def test_a_world_is_about_its_own_seats_alone(path: Path) -> None:
         "",
     ],
 )
-def test_a_global_policy_by_anything_but_the_names_of_its_own_namespaces_is_refused(selector: str) -> None:
+def test_a_global_policy_by_anything_but_the_names_of_its_own_namespaces_is_refused(
+    selector: str,
+) -> None:
     own = {"name": f"{NAMESPACES['a']}-p"}
-    policy = {"kind": "GlobalNetworkPolicy", "metadata": own, "spec": {"namespaceSelector": selector}}
-    assert "does not name the world's own namespaces" in unlimited(policy, list(NAMESPACES.values()))
+    policy = {
+        "kind": "GlobalNetworkPolicy",
+        "metadata": own,
+        "spec": {"namespaceSelector": selector},
+    }
+    assert "does not name the world's own namespaces" in unlimited(
+        policy, list(NAMESPACES.values())
+    )
 
 
 @pytest.mark.parametrize("path", [*FILES.values(), *EDITS.values()], ids=lambda path: path.stem)
 def test_no_network_set_of_another_workers_world_decides_a_pair(path: Path) -> None:
-    stages = [stage for one in (*FILES.values(), *EDITS.values()) if one != path for stage in _stages(read(one)[0])]
-    sets = [obj for stage in stages for obj in stage.filled(MANY, ELSEWHERE) if obj["kind"] == "NetworkSet"]
+    stages = [
+        stage
+        for one in (*FILES.values(), *EDITS.values())
+        if one != path
+        for stage in _stages(read(one)[0])
+    ]
+    sets = [
+        obj
+        for stage in stages
+        for obj in stage.filled(MANY, ELSEWHERE)
+        if obj["kind"] == "NetworkSet"
+    ]
     assert [pair for stage in _stages(read(path)[0]) for pair in misled(stage, sets)] == []
 
 
 def test_a_selector_of_all_namespaces_is_decided_by_another_workers_network_set() -> None:
-    everything = {"kind": "NetworkSet", "metadata": {"name": "s", "namespace": ELSEWHERE["a"]}, "spec": {}}
+    everything = {
+        "kind": "NetworkSet",
+        "metadata": {"name": "s", "namespace": ELSEWHERE["a"]},
+        "spec": {},
+    }
     everything["spec"] = {"nets": ["0.0.0.0/0"]}
     rule = {"action": "Allow", "source": {"namespaceSelector": "all()", "selector": "x != '1'"}}
-    policy = {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", "spec": {"ingress": [rule]}}
+    policy = {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "NetworkPolicy",
+        "spec": {"ingress": [rule]},
+    }
     world = World("wide", "POL-1", ({**policy, "metadata": {"name": "p", "namespace": "${a}"}},))
     assert list(misled(world, [everything]))
 
@@ -209,7 +239,11 @@ def test_a_selector_of_all_namespaces_is_decided_by_another_workers_network_set(
 @pytest.mark.parametrize("kind", ["GlobalNetworkPolicy", "Tier"])
 def test_a_name_that_another_worker_could_give_too_is_refused(kind: str) -> None:
     selector = f"kubernetes.io/metadata.name == '{NAMESPACES['a']}'"
-    obj = {"kind": kind, "metadata": {"name": "default.new"}, "spec": {"namespaceSelector": selector}}
+    obj = {
+        "kind": kind,
+        "metadata": {"name": "default.new"},
+        "spec": {"namespaceSelector": selector},
+    }
     assert "could be another worker's" in unlimited(obj, list(NAMESPACES.values()))
     obj["metadata"] = {"name": f"default.{NAMESPACES['a']}-new"}
     assert unlimited(obj, list(NAMESPACES.values())) == ""
@@ -220,9 +254,17 @@ def _stages(world: World) -> list[World]:
 
 
 def test_an_object_elsewhere_is_refused() -> None:
-    policy = {"kind": "NetworkPolicy", "metadata": {"name": "p", "namespace": "default"}, "spec": {}}
+    policy = {
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {},
+    }
     assert "none of the world's" in unlimited(policy, list(NAMESPACES.values()))
-    cluster_wide = {"kind": "GlobalNetworkSet", "metadata": {"name": f"{NAMESPACES['a']}-s"}, "spec": {}}
+    cluster_wide = {
+        "kind": "GlobalNetworkSet",
+        "metadata": {"name": f"{NAMESPACES['a']}-s"},
+        "spec": {},
+    }
     assert "nothing cluster-scoped" in unlimited(cluster_wide, list(NAMESPACES.values()))
 
 
@@ -230,17 +272,32 @@ def test_each_seat_is_asked_with_the_first_of_each_kind() -> None:
     ways = {(source.pod, destination.pod) for source, destination, _ in worlds.ways(MANY)}
     firsts = {"a-linux-1", "b-linux-1", "a-windows-1", "b-windows-1"}
     pods = {seat.pod for seat in MANY}
-    assert ways == {(one, other) for one in pods for other in pods if one != other and firsts & {one, other}}
-    asked = {(seat.pod, at) for source, destination, at in worlds.ways(MANY) for seat in (source, destination)}
+    assert ways == {
+        (one, other) for one in pods for other in pods if one != other and firsts & {one, other}
+    }
+    asked = {
+        (seat.pod, at)
+        for source, destination, at in worlds.ways(MANY)
+        for seat in (source, destination)
+    }
     assert asked == {(pod, at) for pod in pods for at in worlds.PORTS}
 
 
 def test_every_claim_of_worlds_has_one() -> None:
-    assert {read(path)[0].claim for path in FILES.values()} == {"POL-1", "XPOL-6", "XPOL-7", "XPOL-14"}
+    assert {read(path)[0].claim for path in FILES.values()} == {
+        "POL-1",
+        "XPOL-6",
+        "XPOL-7",
+        "XPOL-14",
+    }
     assert {read(path)[0].claim for path in EDITS.values()} == {"POL-1", "XPOL-12", "XPOL-13"}
 
 
 def test_a_run_of_one_claim_finds_its_worlds_by_name() -> None:
     suites = Path(__file__).parents[2] / "suites"
-    assert not selects_nothing("policies_of_a_world and orders-and-tiers", suites, catalog(), ["POL-1"])
-    assert selects_nothing("policies_of_a_world and orders-and-tiers", suites, catalog(), ["CONN-1"])
+    assert not selects_nothing(
+        "policies_of_a_world and orders-and-tiers", suites, catalog(), ["POL-1"]
+    )
+    assert selects_nothing(
+        "policies_of_a_world and orders-and-tiers", suites, catalog(), ["CONN-1"]
+    )

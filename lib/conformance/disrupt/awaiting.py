@@ -7,15 +7,26 @@ from conformance.timing import Clock, until
 
 
 def until_nothing_is_missing(
-    missing: Callable[[], Sequence[str]], *, within: float, every: float, description: str, late: str, clock: Clock
+    missing: Callable[[], Sequence[str]],
+    *,
+    within: float,
+    every: float,
+    description: str,
+    late: str,
+    clock: Clock,
 ) -> float:
     """Seconds until ``missing`` named nothing, asked every ``every`` seconds.
 
     Raises EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still missing.
     """
     settled = until(
-        missing, lambda left: not left, within=within, every=every, description=description, clock=clock
-    )  # fmt: skip
+        missing,
+        lambda left: not left,
+        within=within,
+        every=every,
+        description=description,
+        clock=clock,
+    )
     if not settled.converged:
         raise EnvironmentBroken(f"{late} in {settled.seconds:.0f} s: {'; '.join(settled.last)}")
     return settled.seconds

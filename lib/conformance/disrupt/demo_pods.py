@@ -42,11 +42,15 @@ class DemoPods:
     @property
     def across(self) -> list[Pair]:
         pairs = self.windows_clients.to(self.windows_servers)
-        return [(workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node]
+        return [
+            (workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node
+        ]
 
     @property
     def linux_nodes(self) -> list[str]:
-        return sorted({linux_client.node for linux_client in (*self.linux_clients, *self.linux_servers)})
+        return sorted(
+            {linux_client.node for linux_client in (*self.linux_clients, *self.linux_servers)}
+        )
 
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
@@ -78,7 +82,8 @@ class NewDeployments:
     _numbers = itertools.count(1)
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
-        self._deployer, self._placement = deployer, placement
+        self._deployer = deployer
+        self._placement = placement
         self._made: list[str] = []
 
     def create(self) -> None:
@@ -92,6 +97,11 @@ class NewDeployments:
 
     def remove(self) -> None:
         for name in self._made:
-            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            target = ObjectRef(
+                api_version="apps/v1",
+                kind="Deployment",
+                name=name,
+                namespace=self._deployer.namespace,
+            )
             self._deployer.changes.delete(target, "its test is over")
         self._made.clear()

@@ -31,12 +31,20 @@ class Drain:
     """Drains nodes of one cluster, and lets pods in again."""
 
     def __init__(
-        self, changes: Changes, journal: Journalling, patience: Patience, *, lose_data: bool = False,
+        self,
+        changes: Changes,
+        journal: Journalling,
+        patience: Patience,
+        *,
+        lose_data: bool = False,
         clock: Clock = SYSTEM_CLOCK,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``lose_data``: pods with emptyDir may be evicted."""
-        self._changes, self._journal, self._lose_data = changes, journal, lose_data
-        self._patience, self._clock = patience, clock
+        self._changes = changes
+        self._journal = journal
+        self._lose_data = lose_data
+        self._patience = patience
+        self._clock = clock
 
     def possible(self, node: str) -> list[Obj]:
         """Return the pods that draining a node would evict.
@@ -52,7 +60,9 @@ class Drain:
         It would be there again when the node's HNS network is removed.
         """
         back = [
-            f"{label(pod)} ({why})" for pod in self.possible(node) if not is_own(pod) and (why := self._returns(pod))
+            f"{label(pod)} ({why})"
+            for pod in self.possible(node)
+            if not is_own(pod) and (why := self._returns(pod))
         ]
         if back:
             raise MissingCapability(
@@ -82,7 +92,9 @@ class Drain:
         forbids it to the end; a pod does not go), ApiRefused, LockLost.
         """
         self.possible(node)
-        self._journal.patch(_node(node), {"spec": {"unschedulable": True}}, f"drains node {node}: cordon")
+        self._journal.patch(
+            _node(node), {"spec": {"unschedulable": True}}, f"drains node {node}: cordon"
+        )
         evicted = self.possible(node)
         self.evict(node, evicted)
         return [label(item) for item in evicted]
@@ -142,24 +154,30 @@ class Drain:
         """Return those of a node's pods that a drain evicts.  Raises as :meth:`possible`."""
         evicted = [item for item in pods if networked(item) and not daemonset_of(item)]
         self._refuse(
-            node, "pods without a controller would be lost", [item for item in evicted if controller(item) is None],
+            node,
+            "pods without a controller would be lost",
+            [item for item in evicted if controller(item) is None],
             "move them away, or name another node by --disruptive-node NAME",
-        )  # fmt: skip
+        )
         self._refuse(
-            node, "the data in emptyDir of pods would be lost",
+            node,
+            "the data in emptyDir of pods would be lost",
             [item for item in evicted if _volumes(item) and not self._lose_data],
             "allow that with --delete-emptydir-data, or move them away",
-        )  # fmt: skip
+        )
         self._refuse(
-            node, f"pods take longer to end than the {self._patience.drain:.0f} s for which a drain waits",
+            node,
+            f"pods take longer to end than the {self._patience.drain:.0f} s for which a drain waits",
             [item for item in pods if _loses(item) and grace(item) > self._patience.drain],
             "give the drain more time (drain: in a file for --timings), or move them away",
-        )  # fmt: skip
+        )
         return evicted
 
     def _refuse(self, node: str, why: str, pods: Sequence[Obj], remedy: str) -> None:
         if pods:
-            raise MissingCapability(f"node {node} cannot be drained: {why}: {', '.join(map(label, pods))}", remedy)
+            raise MissingCapability(
+                f"node {node} cannot be drained: {why}: {', '.join(map(label, pods))}", remedy
+            )
 
     def _returns(self, pod: Obj) -> str:
         """Return why a pod's successor comes to the same node in spite of a cordon; empty: it does not."""
@@ -168,31 +186,51 @@ class Drain:
             return f"tolerates {CORDON['key']}"
         if _pinned(spec):
             return "is pinned to the node"
-        owner, kube = controller(pod) or {}, self._changes.kube
+        owner = controller(pod) or {}
+        kube = self._changes.kube
         try:
-            found = kube.find(owner.get("apiVersion", ""), owner["kind"], owner["name"], pod["metadata"]["namespace"])
+            found = kube.find(
+                owner.get("apiVersion", ""),
+                owner["kind"],
+                owner["name"],
+                pod["metadata"]["namespace"],
+            )
         except ApiRefused as refusal:
             if not refusal.forbidden:
                 raise
             found = None  # not ours to read; the node is listed again before its network is removed
         template = ((found or {}).get("spec") or {}).get("template") or {}
         named = (template.get("spec") or {}).get("nodeName")
-        return f"{owner['kind']} {owner['name']} names the node" if named or _named_by_maker(pod) else ""
+        return (
+            f"{owner['kind']} {owner['name']} names the node"
+            if named or _named_by_maker(pod)
+            else ""
+        )
 
     def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
         uid = pod["metadata"]["uid"]
-        options = {"deleteOptions": {"preconditions": {"uid": uid}}}  # no grace period: the pod's own counts
+        options = {
+            "deleteOptions": {"preconditions": {"uid": uid}}
+        }  # no grace period: the pod's own counts
         change = Change(
-            verb="evict", target=_pod(pod), why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
+            verb="evict",
+            target=_pod(pod),
+            why=f"drains node {node}",
+            body=options,
+            cluster_scoped_or_foreign=True,
         )
         while True:
             try:
                 self._changes.make(change)
                 return
             except ApiRefused as refusal:
-                if refusal.not_found or refusal.code == 409:  # gone, or another pod of its name by now
+                if (
+                    refusal.not_found or refusal.code == 409
+                ):  # gone, or another pod of its name by now
                     return
-                if refusal.code != 429 and refusal.code < 500:  # else a budget, or a server or webhook in trouble
+                if (
+                    refusal.code != 429 and refusal.code < 500
+                ):  # else a budget, or a server or webhook in trouble
                     raise
                 if deadline.expired:
                     raise EnvironmentBroken(
@@ -246,7 +284,10 @@ def _pinned(spec: Obj) -> bool:
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
-    each = [any(len(values) == 1 for values in _names(term)) for term in affinity.get("nodeSelectorTerms") or ()]
+    each = [
+        any(len(values) == 1 for values in _names(term))
+        for term in affinity.get("nodeSelectorTerms") or ()
+    ]
     return HOSTNAME in (spec.get("nodeSelector") or {}) or (bool(each) and all(each))
 
 

@@ -53,27 +53,36 @@ class EndingPolicy:
 
         Once it is removed ``then`` takes effect there, or Felix is not well again: a control, since ``back``.  Raises
         Nonconformance where Felix ends, or the policy is not in force.
-        """  # fmt: skip
-        node, patience = server.node, self.expect.timings.of(server.os)
-        tally, clock = Tally(self.expect.context, "behaviour"), self.expect.clock
+        """
+        node = server.node
+        patience = self.expect.timings.of(server.os)
+        tally = Tally(self.expect.context, "behaviour")
+        clock = self.expect.clock
         self.expect.controls([open, closed], because="before the policy nothing closes this path")
         ended = self.felix.watched(node)
         arguments = {"node": node, "namespace": server.namespace, "policies": policy.names}
-        entry = self.journal.procedure(ENDING_POLICY, arguments, f"a policy that may end Felix on node {node}")
+        entry = self.journal.procedure(
+            ENDING_POLICY, arguments, f"a policy that may end Felix on node {node}"
+        )
         began = clock.monotonic()
         try:
             made.apply()
             until(
-                lambda: ended() or self._is_closed(closed[0]), bool, within=patience.policy_effect,
-                every=patience.poll_every, description="Felix has met the policy", clock=clock,
-            )  # fmt: skip
+                lambda: ended() or self._is_closed(closed[0]),
+                bool,
+                within=patience.policy_effect,
+                every=patience.poll_every,
+                description="Felix has met the policy",
+                clock=clock,
+            )
             if not ended():
                 self.expect.matrix(open=[open], closed=[closed], because=because)
         except Nonconformance:
             if not ended():
                 raise
         finally:
-            told, seconds = ended(), clock.monotonic() - began
+            told = ended()
+            seconds = clock.monotonic() - began
             policy.remove()
             self.felix.back(node)
         self.expect.under(then, open=[open], closed=[closed], because=back)

@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 from conformance.disrupt.felix_process import Processes
 from conformance.disrupt.felix_service import Services
 from conformance.disrupt.patience import PatienceOf
-from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, ProbeBroken, first_line
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    MissingCapability,
+    ProbeBroken,
+    first_line,
+)
 from conformance.journal.journalling import Journalling
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused, ApiUnreachable
@@ -71,8 +77,13 @@ class Felix:
 
         ``services``: the same where Felix is a service of the host; None: it runs in pods here.
         """
-        self._kube, self._journal, self._os_of = kube, journal, os_of
-        self._patience, self._processes, self._services, self._clock = patience, processes, services, clock
+        self._kube = kube
+        self._journal = journal
+        self._os_of = os_of
+        self._patience = patience
+        self._processes = processes
+        self._services = services
+        self._clock = clock
         self._claims = claims
         self._labels: dict[OS, str] = {**LABEL, "windows": windows_pods}
 
@@ -95,7 +106,11 @@ class Felix:
         for restart in begun:
             self._gone(restart)
         change()
-        early = [one.node for one in begun if any(_moved(one.pod, pod) and _runs(pod) for pod in self._pods(one.node))]
+        early = [
+            one.node
+            for one in begun
+            if any(_moved(one.pod, pod) and _runs(pod) for pod in self._pods(one.node))
+        ]
         back = [self._done(restart) for restart in begun]
         if early:
             raise ControlBroken(
@@ -117,11 +132,15 @@ class Felix:
         Where it is a service of the host, the service.  Raises as :meth:`restart`, and leaves the nodes after that
         alone.
         """
-        return [self._restart_service(node) if self._is_service(node) else self._restart_process(node)
-                for node in nodes]  # fmt: skip
+        return [
+            self._restart_service(node) if self._is_service(node) else self._restart_process(node)
+            for node in nodes
+        ]
 
     def _is_service(self, node: str) -> bool:
-        return self._services is not None and self._os_of(node) == "windows" and not self._pods(node)
+        return (
+            self._services is not None and self._os_of(node) == "windows" and not self._pods(node)
+        )
 
     def _restart_service(self, node: str) -> Restart:
         services = self._services
@@ -132,7 +151,9 @@ class Felix:
                 f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)}, and its host has no process of it",
                 "start Calico on the node",
             )
-        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
+        entry = self._journal.procedure(
+            FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted"
+        )
         try:
             services.restart(node)
         except MissingCapability:  # nothing was touched
@@ -151,17 +172,24 @@ class Felix:
         settled = self._until(node, look, bool, f"a new process of Felix on node {node} runs")
         if not settled.converged:
             raise self._not_back(
-                node, "a new process", f"none; {watched.note or 'the node stayed Ready'}", settled,
+                node,
+                "a new process",
+                f"none; {watched.note or 'the node stayed Ready'}",
+                settled,
                 f"read Felix' log on node {node}, and the service's state (Get-Service CalicoFelix)",
-            )  # fmt: skip
+            )
         self._journal.close(entry)
         return Restart(
-            node=node, before=f"service on {node}, process {_listed(before)}",
-            after=f"service on {node}, process {_listed(settled.last)}", seconds=settled.seconds, note=watched.note,
-        )  # fmt: skip
+            node=node,
+            before=f"service on {node}, process {_listed(before)}",
+            after=f"service on {node}, process {_listed(settled.last)}",
+            seconds=settled.seconds,
+            note=watched.note,
+        )
 
     def _restart_process(self, node: str) -> Restart:
-        pod, processes = self.pod(node), self._processes
+        pod = self.pod(node)
+        processes = self._processes
         if processes is None or self._os_of(node) != "windows":
             return self.restart(node)
         try:
@@ -172,7 +200,9 @@ class Felix:
             entry = self._journal.procedure(FELIX_RESTART, {"node": node}, why)
             processes.end(pod)
         except ProbeBroken as broken:
-            return replace(self.restart(node), note=f"its pod was deleted, since {first_line(broken)}")
+            return replace(
+                self.restart(node), note=f"its pod was deleted, since {first_line(broken)}"
+            )
         watched = _Watched(self._kube, node)
 
         def look() -> set[int]:
@@ -188,44 +218,72 @@ class Felix:
         name = pod["metadata"]["name"]
         if not settled.converged:
             raise self._not_back(
-                node, f"a new process that is ready in pod {name}",
-                f"none; {watched.note or 'the node stayed Ready'}", settled, f"kubectl logs {name} --all-containers",
-            )  # fmt: skip
+                node,
+                f"a new process that is ready in pod {name}",
+                f"none; {watched.note or 'the node stayed Ready'}",
+                settled,
+                f"kubectl logs {name} --all-containers",
+            )
         self._journal.close(entry)
         return Restart(
-            node=node, before=f"{name}, process {_listed(before)}", after=f"{name}, process {_listed(settled.last)}",
-            seconds=settled.seconds, note=watched.note,
-        )  # fmt: skip
+            node=node,
+            before=f"{name}, process {_listed(before)}",
+            after=f"{name}, process {_listed(settled.last)}",
+            seconds=settled.seconds,
+            note=watched.note,
+        )
 
     def _until(
-        self, node: str, look: Callable[[], T], done: Callable[[T], bool], what: str, at_most: float = math.inf
+        self,
+        node: str,
+        look: Callable[[], T],
+        done: Callable[[T], bool],
+        what: str,
+        at_most: float = math.inf,
     ) -> Settled[T]:
         """Wait as long as a restart on a node may take; ``at_most`` seconds between two looks."""
         patience = self._patience(self._os_of(node))
         every = min(patience.poll_every, at_most)
-        return until(look, done, within=patience.felix_restart, every=every, description=what, clock=self._clock)
+        return until(
+            look,
+            done,
+            within=patience.felix_restart,
+            every=every,
+            description=what,
+            clock=self._clock,
+        )
 
     def _end(self, node: str) -> _Begun:
         """Note that it is about to be restarted, and delete its pod."""
         before = self.pod(node)
         meta = before["metadata"]
-        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
+        target = ObjectRef(
+            api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"]
+        )
+        entry = self._journal.procedure(
+            FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted"
+        )
         self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
         return _Begun(node, before, entry, self._clock.monotonic())
 
     def _done(self, begun: _Begun) -> Restart:
         """Wait until it is back.  Raises as :meth:`restart`."""
         after, seconds, note = self._successor(begun)
-        return Restart(node=begun.node, before=_told(begun.pod), after=after, seconds=seconds, note=note)
+        return Restart(
+            node=begun.node, before=_told(begun.pod), after=after, seconds=seconds, note=note
+        )
 
     def _gone(self, begun: _Begun) -> None:
         """Wait until the old pod is gone.  Raises EnvironmentBroken."""
-        node, uid = begun.node, begun.pod["metadata"]["uid"]
+        node = begun.node
+        uid = begun.pod["metadata"]["uid"]
         settled = self._until(
-            node, lambda: self._pods(node), lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
-            f"the old calico-node pod on node {node} is gone", at_most=GONE_POLL,
-        )  # fmt: skip
+            node,
+            lambda: self._pods(node),
+            lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
+            f"the old calico-node pod on node {node} is gone",
+            at_most=GONE_POLL,
+        )
         if not settled.converged:
             name = begun.pod["metadata"]["name"]
             raise EnvironmentBroken(
@@ -234,7 +292,8 @@ class Felix:
 
     def _successor(self, begun: _Begun) -> tuple[str, float, str]:
         """Wait until a new pod is ready: which, seconds since the old one's deletion, what else was seen."""
-        node, before = begun.node, begun.pod
+        node = begun.node
+        before = begun.pod
         watched = _Watched(self._kube, node)
 
         def look() -> list[Obj]:
@@ -242,23 +301,30 @@ class Felix:
             return self._pods(node)
 
         settled = self._until(
-            node, look, lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
+            node,
+            look,
+            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
             f"a new calico-node pod on node {node} is ready",
-        )  # fmt: skip
+        )
         if not settled.converged:
             states = "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in settled.last) or "no pod"
             name = before["metadata"]["name"]
             raise self._not_back(
-                node, f"a Ready pod in place of {name}", states, settled,
+                node,
+                f"a Ready pod in place of {name}",
+                states,
+                settled,
                 f"kubectl describe pods -n {before['metadata']['namespace']} -l {self._labels[self._os_of(node)]}; "
                 "their logs",
-            )  # fmt: skip
+            )
         # In a dry run there is no other pod.
         after = next((pod for pod in settled.last if _moved(before, pod) and is_ready(pod)), before)
         self._journal.close(begun.entry)
         return _told(after), self._clock.monotonic() - begun.at, watched.note
 
-    def _not_back(self, node: str, expected: str, observed: str, settled: Settled[Any], do: str) -> EnvironmentBroken:
+    def _not_back(
+        self, node: str, expected: str, observed: str, settled: Settled[Any], do: str
+    ) -> EnvironmentBroken:
         """What a Felix deserves that this suite has restarted and that is not back in time."""
         within = self._patience(self._os_of(node)).felix_restart
         claims = f"{', '.join(self._claims)}  " if self._claims else ""
@@ -277,20 +343,27 @@ class Felix:
             self._service_back(node)
             return
         settled = self._until(
-            node, lambda: self._pods(node),
+            node,
+            lambda: self._pods(node),
             lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
             f"Felix is ready on node {node}",
-        )  # fmt: skip
+        )
         if not settled.converged:
-            states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
-            raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
+            states = (
+                "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
+            )
+            raise EnvironmentBroken(
+                f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}"
+            )
 
     def _service_back(self, node: str) -> None:
         services = self._services
         assert services is not None
         settled = self._until(node, lambda: services.ids(node), bool, f"Felix runs on node {node}")
         if not settled.converged:
-            raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it")
+            raise EnvironmentBroken(
+                f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it"
+            )
 
     def watched(self, node: str) -> Callable[[], str]:
         """What tells whether Felix of a node has ended since now, and what is there in its place; empty: it has not.
@@ -313,7 +386,8 @@ class Felix:
         if self._is_service(node):
             assert self._services is not None
             return f"process {_listed(self._services.ids(node)) or 'none'}"
-        pod, ids = self.pod(node), self._processes.ids if self._processes and self._os_of(node) == "windows" else None
+        pod = self.pod(node)
+        ids = self._processes.ids if self._processes and self._os_of(node) == "windows" else None
         return f"{_told(pod)}, process {_listed(ids(pod)) or 'none'}" if ids else _told(pod)
 
     def pod(self, node: str) -> Obj:
@@ -330,7 +404,9 @@ class Felix:
         found = [
             pod
             for namespace in NAMESPACES
-            for pod in self._kube.objects("v1", "Pod", namespace, labels=self._labels[self._os_of(node)])
+            for pod in self._kube.objects(
+                "v1", "Pod", namespace, labels=self._labels[self._os_of(node)]
+            )
             if pod["spec"].get("nodeName") == node
         ]
         return sorted(found, key=_ends)
@@ -353,7 +429,8 @@ class _Watched:
     """Whether a node stays Ready while Felix restarts there."""
 
     def __init__(self, kube: Kube, node: str) -> None:
-        self._kube, self._node = kube, node
+        self._kube = kube
+        self._node = node
         self.note = ""
 
     def look(self) -> bool:
@@ -387,7 +464,9 @@ def _runs(pod: Obj) -> bool:
 
 def _moved(before: Obj, now: Obj) -> bool:
     """Whether the containers began anew: another pod, or restarted in place."""
-    return bool(now["metadata"]["uid"] != before["metadata"]["uid"] or restarts(now) > restarts(before))
+    return bool(
+        now["metadata"]["uid"] != before["metadata"]["uid"] or restarts(now) > restarts(before)
+    )
 
 
 def _told(pod: Obj) -> str:

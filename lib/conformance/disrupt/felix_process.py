@@ -60,12 +60,16 @@ class FelixProcess:
                 raise
             return
         if done.exit_code:
-            raise ProbeBroken(f"the process of Felix in {_label(pod)} cannot be ended: {done.output.strip()[:300]}")
+            raise ProbeBroken(
+                f"the process of Felix in {_label(pod)} cannot be ended: {done.output.strip()[:300]}"
+            )
 
     def ready(self, pod: Obj) -> bool:
         """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
         name = _container(pod)
-        probe: Any = next(item for item in pod["spec"]["containers"] if item["name"] == name).get("readinessProbe")
+        probe: Any = next(item for item in pod["spec"]["containers"] if item["name"] == name).get(
+            "readinessProbe"
+        )
         argv = ((probe or {}).get("exec") or {}).get("command")
         return not argv or self._run(pod, name, argv).exit_code == 0
 

@@ -42,7 +42,8 @@ class FelixService:
 
     def __init__(self, run: Run, *, by_agent: bool = False) -> None:
         """``by_agent``: it is a process that RKE2's agent starts, and no service."""
-        self._run, self._restart = run, END if by_agent else RESTART
+        self._run = run
+        self._restart = END if by_agent else RESTART
 
     def ids(self, node: str) -> set[int]:
         return process_ids(self._run(node, (*POWERSHELL, LIST)), f"node {node}")
@@ -61,7 +62,9 @@ class FelixService:
                 "restart Calico there by hand; this suite restarts pods of calico-node-windows and this service",
             )
         if done.exit_code:
-            raise ProbeBroken(f"service {SERVICE} of node {node} cannot be restarted: {done.output.strip()[:300]}")
+            raise ProbeBroken(
+                f"service {SERVICE} of node {node} cannot be restarted: {done.output.strip()[:300]}"
+            )
 
 
 class DescribedService:

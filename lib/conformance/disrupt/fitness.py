@@ -22,7 +22,8 @@ def refuse_unwell(kube: Kube) -> None:
     """Raises MissingCapability while Calico is not well, or is being rolled out."""
     if found := [*_daemonsets(kube), *_statuses(kube)]:
         raise MissingCapability(
-            f"nothing is changed while Calico is not well: {'; '.join(found)}", "wait for it, or mend it first"
+            f"nothing is changed while Calico is not well: {'; '.join(found)}",
+            "wait for it, or mend it first",
         )
 
 
@@ -58,7 +59,8 @@ def _statuses(kube: Kube) -> Iterator[str]:
         return
     for obj in kube.objects(STATUS, "TigeraStatus"):
         for condition in (obj.get("status") or {}).get("conditions") or []:
-            kind, on = condition.get("type"), condition.get("status") == "True"
+            kind = condition.get("type")
+            on = condition.get("status") == "True"
             if (kind in ("Degraded", "Progressing") and on) or (kind == "Available" and not on):
                 said = condition.get("message") or condition.get("reason") or "no message"
                 word = kind if on else f"not {kind}"

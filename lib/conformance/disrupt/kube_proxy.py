@@ -24,8 +24,13 @@ LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
 class KubeProxy:
     """kube-proxy on the nodes of one cluster."""
 
-    def __init__(self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._kube, self._journal, self._patience, self._clock = kube, journal, patience, clock
+    def __init__(
+        self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._kube = kube
+        self._journal = journal
+        self._patience = patience
+        self._clock = clock
 
     def restart(self, node: str) -> None:
         """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is not ready), LockLost."""
@@ -53,7 +58,9 @@ class KubeProxy:
         before = self._pods(node)
         uids = {item["metadata"]["uid"] for item in before}
         for item in before:
-            target = ObjectRef(api_version="v1", kind="Pod", name=item["metadata"]["name"], namespace=NAMESPACE)
+            target = ObjectRef(
+                api_version="v1", kind="Pod", name=item["metadata"]["name"], namespace=NAMESPACE
+            )
             self._journal.delete_owned_pod(target, why)
         settled = until(
             lambda: [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids],
@@ -64,9 +71,18 @@ class KubeProxy:
             clock=self._clock,
         )
         if not settled.converged:
-            states = "; ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in settled.last) or "no pod"
-            raise EnvironmentBroken(f"kube-proxy on node {node} is not back in {settled.seconds:.0f} s: {states}")
+            states = (
+                "; ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in settled.last)
+                or "no pod"
+            )
+            raise EnvironmentBroken(
+                f"kube-proxy on node {node} is not back in {settled.seconds:.0f} s: {states}"
+            )
 
     def _pods(self, node: str) -> list[Obj]:
-        found = [obj for labels in LABELS for obj in self._kube.objects("v1", "Pod", NAMESPACE, labels=labels)]
+        found = [
+            obj
+            for labels in LABELS
+            for obj in self._kube.objects("v1", "Pod", NAMESPACE, labels=labels)
+        ]
         return [item for item in found if item["spec"].get("nodeName") == node]

@@ -24,12 +24,22 @@ class OwnNodeStatus:
     """The objects of one test, two at a time; the journal removes what is left of them."""
 
     def __init__(
-        self, journalled: Journalled, context: Context, clock: Clock, *, period: float, windows: Sequence[NodeFacts],
+        self,
+        journalled: Journalled,
+        context: Context,
+        clock: Clock,
+        *,
+        period: float,
+        windows: Sequence[NodeFacts],
         linux: NodeFacts,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``period``: s, how often a status is told; ``linux``: the node that is asked beside each of ``windows``."""
-        self._journalled, self._context, self._clock, self._period = journalled, context, clock, period
-        self._windows, self._linux = windows, linux.name
+        self._journalled = journalled
+        self._context = context
+        self._clock = clock
+        self._period = period
+        self._windows = windows
+        self._linux = linux.name
 
     def stay_empty(self, *, because: str) -> None:
         """Each Windows node's stays empty until the Linux node's beside it is filled so often; a filled one is LIFTED.
@@ -52,17 +62,23 @@ class OwnNodeStatus:
 
     def _filled(self, windows: str, linux: str) -> str:
         """When the Windows node's was filled last, empty where it was not."""
-        changes, times = self._journalled.changes, dict[str, None]()
-        own, control = self._asked(windows), self._asked(linux)
+        changes = self._journalled.changes
+        times = dict[str, None]()
+        own = self._asked(windows)
+        control = self._asked(linux)
 
         def enough() -> bool:
             times.update(dict.fromkeys(filter(None, [self._last(control)])))
             return len(times) >= FILLED
 
         settled = until(
-            enough, bool, within=2 * FILLED * self._period, every=self._period / 4, clock=self._clock,
+            enough,
+            bool,
+            within=2 * FILLED * self._period,
+            every=self._period / 4,
+            clock=self._clock,
             description=f"CalicoNodeStatus of node {linux}",
-        )  # fmt: skip
+        )
         filled = self._last(own)
         for target in (own, control):
             changes.delete(target, "it has been read", foreign=True)
@@ -73,18 +89,27 @@ class OwnNodeStatus:
 
     def _asked(self, node: str) -> ObjectRef:
         body = {
-            "apiVersion": "projectcalico.org/v3", "kind": "CalicoNodeStatus",
+            "apiVersion": "projectcalico.org/v3",
+            "kind": "CalicoNodeStatus",
             "metadata": {"name": f"{self._journalled.changes.run.namespace}-{node}"},
-            "spec": {"node": node, "classes": ["Agent", "BGP"], "updatePeriodSeconds": max(1, round(self._period))},
-        }  # fmt: skip
+            "spec": {
+                "node": node,
+                "classes": ["Agent", "BGP"],
+                "updatePeriodSeconds": max(1, round(self._period)),
+            },
+        }
         try:
             self._journalled.create(body, f"asks for the status of node {node}")
         except ApiRefused as refusal:
             if refusal.forbidden:
-                raise MissingCapability(str(refusal), "bind the role of manifests/rbac/node-status.yaml") from refusal
+                raise MissingCapability(
+                    str(refusal), "bind the role of manifests/rbac/node-status.yaml"
+                ) from refusal
             raise
         return reference(body)
 
     def _last(self, target: ObjectRef) -> str:
-        there = self._journalled.changes.kube.find(target.api_version, target.kind, target.name) or {}
+        there = (
+            self._journalled.changes.kube.find(target.api_version, target.kind, target.name) or {}
+        )
         return str((there.get("status") or {}).get("lastUpdated") or "")

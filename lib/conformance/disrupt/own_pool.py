@@ -9,29 +9,48 @@ from conformance.journal.journalled import Journalled
 from conformance.kube.changes import reference
 from conformance.kube.refused import ApiRefused
 
-CIDR, SIZE, LARGER = "198.18.0.0/24", 26, 25
+CIDR = "198.18.0.0/24"
+SIZE = 26
+LARGER = 25
 
 
 class OwnPool:
     """The pool of one test; the journal puts it back."""
 
     def __init__(self, journalled: Journalled, context: Context) -> None:
-        self._journalled, self._context = journalled, context
+        self._journalled = journalled
+        self._context = context
 
     def keeps_its_block_size(self, *, because: str) -> None:
         """Larger blocks are refused.  Raises Nonconformance where they are not, MissingCapability without the right."""
         changes = self._journalled.changes
         there = changes.kube.objects("projectcalico.org/v3", "IPPool")
-        modes = {key: there[0]["spec"].get(key, "Never") for key in ("vxlanMode", "ipipMode")} if there else {}
-        spec = {"cidr": CIDR, "blockSize": SIZE, "disabled": True, "nodeSelector": "!all()", "natOutgoing": False}
+        modes = (
+            {key: there[0]["spec"].get(key, "Never") for key in ("vxlanMode", "ipipMode")}
+            if there
+            else {}
+        )
+        spec = {
+            "cidr": CIDR,
+            "blockSize": SIZE,
+            "disabled": True,
+            "nodeSelector": "!all()",
+            "natOutgoing": False,
+        }
         name = {"metadata": {"name": f"{changes.run.namespace}-pool"}}
         pool = name | {"apiVersion": "projectcalico.org/v3", "kind": "IPPool"}
         try:
-            self._journalled.create({**pool, "spec": spec | modes}, "a pool from which nobody gets an address")
-            self._journalled.patch(reference(pool), {"spec": {"blockSize": LARGER}}, "asks for larger blocks")
+            self._journalled.create(
+                {**pool, "spec": spec | modes}, "a pool from which nobody gets an address"
+            )
+            self._journalled.patch(
+                reference(pool), {"spec": {"blockSize": LARGER}}, "asks for larger blocks"
+            )
         except ApiRefused as refusal:
             if refusal.forbidden:
-                raise MissingCapability(str(refusal), "bind the role of manifests/rbac/pools.yaml") from refusal
+                raise MissingCapability(
+                    str(refusal), "bind the role of manifests/rbac/pools.yaml"
+                ) from refusal
             if refusal.code != 422 or "BlockSize" not in refusal.message:
                 raise
             self._context.as_expected(f"{because} ({refusal.message})", "behaviour")

@@ -26,10 +26,15 @@ def patience_of(settings: Settings) -> PatienceOf:
     """What the run's timings say about disruptions."""
 
     def patience(os: OS) -> Patience:
-        own, run = settings.timings.of(os), settings.timings.run
+        own = settings.timings.of(os)
+        run = settings.timings.run
         return Patience(
-            felix_restart=own.felix_restart, drain=own.drain, vni_delivery=run.vni_delivery,
-            evict_again=run.evict_again, pod_ready=own.pod_ready, poll_every=own.agree_every,
-        )  # fmt: skip
+            felix_restart=own.felix_restart,
+            drain=own.drain,
+            vni_delivery=run.vni_delivery,
+            evict_again=run.evict_again,
+            pod_ready=own.pod_ready,
+            poll_every=own.agree_every,
+        )
 
     return patience

@@ -16,7 +16,13 @@ from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
 from conformance.disrupt.third_party import ThirdPartyPods
-from conformance.errors import EnvironmentBroken, LockLost, MissingCapability, ProbeBroken, first_line
+from conformance.errors import (
+    EnvironmentBroken,
+    LockLost,
+    MissingCapability,
+    ProbeBroken,
+    first_line,
+)
 from conformance.kube.client import Obj
 from conformance.pods.third_party import daemonset_of, is_own, label
 from conformance.probe.host import Hosts
@@ -42,18 +48,30 @@ class Entries(Protocol):
 def announce(journal: Entries, nodes: Sequence[str]) -> None:
     """Note, before the VNI is changed, that these Windows nodes' networks have to be looked at afterwards."""
     for node in nodes:
-        journal.procedure(HNS_NETWORK, {"node": node}, f"the VNI is about to change under node {node}")
+        journal.procedure(
+            HNS_NETWORK, {"node": node}, f"the VNI is about to change under node {node}"
+        )
 
 
 class Procedure:
     """The procedure on nodes of one cluster."""
 
     def __init__(
-        self, drain: Drain, felix: Felix, hosts: Hosts, third_party_pods: ThirdPartyPods, patience: Patience, *,
+        self,
+        drain: Drain,
+        felix: Felix,
+        hosts: Hosts,
+        third_party_pods: ThirdPartyPods,
+        patience: Patience,
+        *,
         clock: Clock = SYSTEM_CLOCK,
-    ) -> None:  # fmt: skip
-        self._drain, self._felix, self._hosts, self._third_party_pods = drain, felix, hosts, third_party_pods
-        self._patience, self._clock = patience, clock
+    ) -> None:
+        self._drain = drain
+        self._felix = felix
+        self._hosts = hosts
+        self._third_party_pods = third_party_pods
+        self._patience = patience
+        self._clock = clock
 
     def possible(self, node: str) -> None:
         """Raises MissingCapability where it could not be carried out.
@@ -85,9 +103,13 @@ class Procedure:
         Raises EnvironmentBroken where a pod is still without an HNS endpoint in the end, ProbeBroken.
         """
         dead = until(
-            lambda: self._dead(node), lambda found: not found, within=(LOOKS - 1) * self._patience.poll_every,
-            every=self._patience.poll_every, description=f"pods of node {node} have HNS endpoints", clock=self._clock,
-        ).last  # fmt: skip
+            lambda: self._dead(node),
+            lambda found: not found,
+            within=(LOOKS - 1) * self._patience.poll_every,
+            every=self._patience.poll_every,
+            description=f"pods of node {node} have HNS endpoints",
+            clock=self._clock,
+        ).last
         if dead:
             self._renew(node, dead)
             self._networked(node, {pod["metadata"]["uid"] for pod in dead})
@@ -96,7 +118,11 @@ class Procedure:
         """Drain the node, give it a new network and have the pods that lost theirs made anew; return those."""
         try:
             self._drain.drain(node)
-            before = {network.id: network.name for network in self._hosts.hns_networks(node) if network.pods}
+            before = {
+                network.id: network.name
+                for network in self._hosts.hns_networks(node)
+                if network.pods
+            }
             entry, theirs = self._third_party_pods.note(node)
             there = self._drain.emptied(node)
         except LockLost:
@@ -106,7 +132,9 @@ class Procedure:
         if before:
             said = self._hosts.remove_hns_networks(node, before)
             self._removed(node, before, said)
-        lost = list({pod["metadata"]["uid"]: pod for pod in (*there, *self._drain.networked(node))}.values())
+        lost = list(
+            {pod["metadata"]["uid"]: pod for pod in (*there, *self._drain.networked(node))}.values()
+        )
         self._felix.restart(node)
         self._third_party_pods.renewed(node, entry, theirs)
         noted = {pod["uid"] for pod in theirs}
@@ -116,7 +144,9 @@ class Procedure:
     def _renew(self, node: str, pods: Sequence[Obj]) -> None:
         """Have pods without a network made anew: DaemonSets' as always, the suite's own and others by eviction."""
         uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
-        self._third_party_pods.renew(node, [one for one in self._third_party_pods.on(node) if one["uid"] in uids])
+        self._third_party_pods.renew(
+            node, [one for one in self._third_party_pods.on(node) if one["uid"] in uids]
+        )
         self._drain.renew(node, [pod for pod in pods if pod["metadata"]["uid"] not in uids])
 
     def _networked(self, node: str, lost: Collection[str]) -> None:
@@ -127,9 +157,13 @@ class Procedure:
         if not lost:
             return
         settled = until(
-            lambda: self._dead(node, lost), lambda dead: not dead, within=self._patience.pod_ready,
-            every=self._patience.poll_every, description=f"pods of node {node} have HNS endpoints", clock=self._clock,
-        )  # fmt: skip
+            lambda: self._dead(node, lost),
+            lambda dead: not dead,
+            within=self._patience.pod_ready,
+            every=self._patience.poll_every,
+            description=f"pods of node {node} have HNS endpoints",
+            clock=self._clock,
+        )
         if not settled.converged:
             raise EnvironmentBroken(
                 f"pods of node {node} lost their network and have no HNS endpoint {settled.seconds:.0f} s after it: "
@@ -144,7 +178,9 @@ class Procedure:
             if not pod["metadata"].get("deletionTimestamp")
             and (bool(_addresses(pod)) if uids is None else pod["metadata"]["uid"] in uids)
         ]
-        there = {endpoint.address for endpoint in self._hosts.hns_endpoints(node)} if chosen else set()
+        there = (
+            {endpoint.address for endpoint in self._hosts.hns_endpoints(node)} if chosen else set()
+        )
         return [pod for pod in chosen if not there & _addresses(pod)]
 
     def _removed(self, node: str, before: Mapping[str, str], said: str) -> None:
@@ -176,4 +212,8 @@ class Procedure:
 
 def _addresses(pod: Obj) -> set[str]:
     status = pod.get("status") or {}
-    return {str(one.get("ip")) for one in [*(status.get("podIPs") or ()), {"ip": status.get("podIP")}] if one.get("ip")}
+    return {
+        str(one.get("ip"))
+        for one in [*(status.get("podIPs") or ()), {"ip": status.get("podIP")}]
+        if one.get("ip")
+    }

@@ -28,11 +28,22 @@ class Readiness:
     """What was Ready before one test.  ``within``: seconds that it may take to be so again."""
 
     def __init__(
-        self, changes: Changes, folder: Path, worker: str, *, within: float, every: float, clock: Clock = SYSTEM_CLOCK
+        self,
+        changes: Changes,
+        folder: Path,
+        worker: str,
+        *,
+        within: float,
+        every: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """``folder``: where the run's processes note what they found Ready, so that a worker's death loses nothing."""
-        self._changes, self._kube, self._file = changes, changes.kube, folder / f"{worker}.json"
-        self._within, self._every, self._clock = within, every, clock
+        self._changes = changes
+        self._kube = changes.kube
+        self._file = folder / f"{worker}.json"
+        self._within = within
+        self._every = every
+        self._clock = clock
 
     def before(self) -> None:
         """Note what is Ready.
@@ -49,7 +60,9 @@ class Readiness:
     def after(self) -> None:
         """Wait until everything noted is Ready again.  Raises EnvironmentBroken with what is not."""
         reach = self._kube.reach
-        if self._changes.dry_run or reach.ended or reach.left < float("inf"):  # nobody may ask, or has the time
+        if (
+            self._changes.dry_run or reach.ended or reach.left < float("inf")
+        ):  # nobody may ask, or has the time
             return
         self._await(self._file)
         self._note({})
@@ -63,10 +76,13 @@ class Readiness:
     def _await(self, path: Path) -> None:
         noted: dict[str, int] = json.loads(path.read_text())
         until_nothing_is_missing(
-            lambda: list(self._missing(noted)), within=self._within, every=self._every, clock=self._clock,
+            lambda: list(self._missing(noted)),
+            within=self._within,
+            every=self._every,
+            clock=self._clock,
             description="nodes and system workloads are Ready again",
             late="nodes or system workloads that were Ready before a disruptive test are not Ready again",
-        )  # fmt: skip
+        )
 
     def _missing(self, noted: Mapping[str, int]) -> Iterator[str]:
         ready, unready = self._look()
@@ -77,7 +93,8 @@ class Readiness:
 
     def _look(self) -> tuple[Counter[str], dict[str, str]]:
         """Return how many Ready pods each system workload has, and what is not Ready; a Ready node counts 1."""
-        ready, unready = Counter[str](), dict[str, str]()
+        ready = Counter[str]()
+        unready = dict[str, str]()
         for node in self._kube.objects("v1", "Node"):
             name = f"node {node['metadata']['name']}"
             if why := not_ready(node):
@@ -101,11 +118,16 @@ def _is_system(pod: Obj) -> bool:
 
 def _workload(pod: Obj) -> str:
     """``DaemonSet kube-system/kube-proxy on node linux-1``, ``Deployment kube-system/coredns``."""
-    meta, owner = pod["metadata"], controller(pod) or {"kind": "Pod", "name": pod["metadata"]["name"]}
+    meta = pod["metadata"]
+    owner = controller(pod) or {"kind": "Pod", "name": pod["metadata"]["name"]}
     if owner["kind"] == "Node":
         return f"static pod {label(pod)} on node {pod['spec'].get('nodeName')}"
     name = f"{owner['kind']} {meta['namespace']}/{owner['name']}"
     if owner["kind"] == "DaemonSet":
         return f"{name} on node {pod['spec'].get('nodeName')}"
     revision = (meta.get("labels") or {}).get("pod-template-hash")
-    return name.replace("ReplicaSet", "Deployment", 1).removesuffix(f"-{revision}") if revision else name
+    return (
+        name.replace("ReplicaSet", "Deployment", 1).removesuffix(f"-{revision}")
+        if revision
+        else name
+    )

@@ -24,13 +24,21 @@ DAEMONSET_PODS = "daemonset-pods"
 class ThirdPartyPods:
     """What becomes of them on one cluster."""
 
-    def __init__(self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._kube, self._journal, self._patience, self._clock = kube, journal, patience, clock
+    def __init__(
+        self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._kube = kube
+        self._journal = journal
+        self._patience = patience
+        self._clock = clock
 
     def on(self, node: str) -> list[dict[str, str]]:
         """Return those on a node: namespace, name and uid."""
         keys = ("namespace", "name", "uid")
-        return [{key: pod["metadata"][key] for key in keys} for pod in third_party_pods(self._kube, node)]
+        return [
+            {key: pod["metadata"][key] for key in keys}
+            for pod in third_party_pods(self._kube, node)
+        ]
 
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
         """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
@@ -56,8 +64,12 @@ class ThirdPartyPods:
                 continue
             if found["spec"].get("nodeName") != node or not daemonset_of(found):
                 continue  # nobody would make it anew there
-            target = ObjectRef(api_version="v1", kind="Pod", name=pod["name"], namespace=pod["namespace"])
-            self._journal.delete_owned_pod(target, f"gives it a network again, which node {node} has made anew")
+            target = ObjectRef(
+                api_version="v1", kind="Pod", name=pod["name"], namespace=pod["namespace"]
+            )
+            self._journal.delete_owned_pod(
+                target, f"gives it a network again, which node {node} has made anew"
+            )
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)
         if awaited:
@@ -70,14 +82,21 @@ class ThirdPartyPods:
         """
 
         def missing() -> list[str]:
-            there = [pod for pod in third_party_pods(self._kube, node) if pod["metadata"]["uid"] not in old]
+            there = [
+                pod
+                for pod in third_party_pods(self._kube, node)
+                if pod["metadata"]["uid"] not in old
+            ]
             ready = {daemonset_of(item) for item in there if is_ready(item)}
             states = {daemonset_of(item): f"{label(item)} {pod_state(item)}" for item in there}
             late = {owner: was for owner, was in awaited.items() if owner not in ready}
             return [states.get(owner, f"no successor of {was}") for owner, was in late.items()]
 
         until_nothing_is_missing(
-            missing, within=self._patience.pod_ready + longer, every=self._patience.poll_every, clock=self._clock,
+            missing,
+            within=self._patience.pod_ready + longer,
+            every=self._patience.poll_every,
+            clock=self._clock,
             description=f"DaemonSets have their pods on node {node} again",
             late=f"pods of DaemonSets on node {node} are not back",
-        )  # fmt: skip
+        )

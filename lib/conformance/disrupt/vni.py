@@ -25,7 +25,8 @@ from conformance.model.facts import Facts
 from conformance.probe.host import Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock
 
-V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+V3 = "projectcalico.org/v3"
+CRD = "crd.projectcalico.org/v1"
 DEFAULT = 4096
 """What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
 VARIABLE = "VXLAN_VNI"
@@ -49,11 +50,21 @@ class Vni:
     """The VNI of one cluster."""
 
     def __init__(
-        self, kube: Kube, journal: Journalling, hosts: Hosts, facts: Facts, patience: Patience,
-        *, clock: Clock = SYSTEM_CLOCK,
-    ) -> None:  # fmt: skip
-        self._kube, self._journal, self._hosts, self._facts = kube, journal, hosts, facts
-        self._patience, self._clock = patience, clock
+        self,
+        kube: Kube,
+        journal: Journalling,
+        hosts: Hosts,
+        facts: Facts,
+        patience: Patience,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._kube = kube
+        self._journal = journal
+        self._hosts = hosts
+        self._facts = facts
+        self._patience = patience
+        self._clock = clock
 
     def configured(self) -> int:
         """What FelixConfiguration default says, or Calico's default."""
@@ -75,8 +86,15 @@ class Vni:
 
     def vsid(self, node: str) -> int | None:
         """The VSID of a Windows node's pod network; None when there is no such network.  Raises ProbeBroken."""
-        networks = [hns_network for hns_network in self._hosts.hns_networks(node) if hns_network.pods]
-        known = [subnet.vsid for network in networks for subnet in network.subnets if subnet.vsid is not None]
+        networks = [
+            hns_network for hns_network in self._hosts.hns_networks(node) if hns_network.pods
+        ]
+        known = [
+            subnet.vsid
+            for network in networks
+            for subnet in network.subnets
+            if subnet.vsid is not None
+        ]
         return known[0] if known else None
 
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
@@ -89,10 +107,17 @@ class Vni:
         self._journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
         if self._facts.install.value != "operator":
             name = ObjectRef(
-                api_version="apps/v1", kind="DaemonSet", name=WINDOWS, namespace=daemonset["metadata"]["namespace"]
+                api_version="apps/v1",
+                kind="DaemonSet",
+                name=WINDOWS,
+                namespace=daemonset["metadata"]["namespace"],
             )
-            self._journal.patch(name, _with_variable(daemonset, str(vni)), f"gives Windows nodes VNI {vni}")
-        return Delivery(vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows))
+            self._journal.patch(
+                name, _with_variable(daemonset, str(vni)), f"gives Windows nodes VNI {vni}"
+            )
+        return Delivery(
+            vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows)
+        )
 
     def possible(self) -> None:
         """Raises MissingCapability where a VNI cannot be delivered."""
@@ -109,20 +134,27 @@ class Vni:
             if unrendered:  # then there is nothing to look into nodes for
                 return unrendered
             on_linux = [
-                f"Linux node {node}: {DEVICE} has VNI {found}" for node in linux if (found := self.device(node)) != vni
+                f"Linux node {node}: {DEVICE} has VNI {found}"
+                for node in linux
+                if (found := self.device(node)) != vni
             ]
             return on_linux or [told for node in windows if (told := self._unwritten(node, vni))]
 
         return until_nothing_is_missing(
-            missing, within=self._patience.vni_delivery, every=self._patience.poll_every, clock=self._clock,
-            description=f"every node has been given VNI {vni}", late=f"VNI {vni} was not delivered to every node",
-        )  # fmt: skip
+            missing,
+            within=self._patience.vni_delivery,
+            every=self._patience.poll_every,
+            clock=self._clock,
+            description=f"every node has been given VNI {vni}",
+            late=f"VNI {vni} was not delivered to every node",
+        )
 
     def _possible(self) -> Obj:
         """The DaemonSet on Windows."""
         if not self._kube.discovery.serves(V3, "FelixConfiguration"):
             raise MissingCapability(
-                f"a VNI is written through {V3}, which is not served", "install Calico's API server (APIServer default)"
+                f"a VNI is written through {V3}, which is not served",
+                "install Calico's API server (APIServer default)",
             )
         if self._kube.find(V3, "FelixConfiguration", "default") is None:
             raise MissingCapability(
@@ -140,7 +172,12 @@ class Vni:
 
     def _daemonset(self) -> Obj | None:
         return next(
-            (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
+            (
+                one
+                for space in NAMESPACES
+                if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))
+            ),
+            None,
         )
 
     def _unrendered(self, node: str, vni: int) -> str:
@@ -160,7 +197,9 @@ class Vni:
 
     def _unwritten(self, node: str, vni: int) -> str:
         """What a Windows node's CNI configuration does not say yet; empty when it does."""
-        written = CONFIGURED.search(self._hosts.cni_configuration(node, cni_files(self._daemonset())))
+        written = CONFIGURED.search(
+            self._hosts.cni_configuration(node, cni_files(self._daemonset()))
+        )
         if written and int(written[1]) == vni:
             return ""
         return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
@@ -185,7 +224,12 @@ def _windows_path(path: str) -> str:
 
 def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-    return [entry for container in containers for entry in container.get("env") or [] if entry.get("name") == name]
+    return [
+        entry
+        for container in containers
+        for entry in container.get("env") or []
+        if entry.get("name") == name
+    ]
 
 
 def _with_variable(daemonset: Obj, value: str) -> Obj:

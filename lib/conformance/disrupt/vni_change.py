@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import NetworkStays, Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
-from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, first_line
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+    first_line,
+)
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import NOT_RESTORED, Journalled
@@ -57,7 +63,8 @@ class VniChange:
             self.procedure.possible(node)
             self.procedure.refuse_budgets(node)
         self.now = self.demo_pods()
-        configured, found = self.vni.configured(), self._vsids()
+        configured = self.vni.configured()
+        found = self._vsids()
         if set(found.values()) != {configured}:
             raise EnvironmentBroken(
                 f"before anything is changed the VNI is {configured}, and Windows nodes use {_told(found)}"
@@ -74,7 +81,9 @@ class VniChange:
         vni = self.vni.configured() + 1
         announce(self.journal, self.windows)
         self.changed = self.vni.configured()
-        self.delivery = self.vni.deliver(vni, linux=self._demo_pods.linux_nodes, windows=self.windows)
+        self.delivery = self.vni.deliver(
+            vni, linux=self._demo_pods.linux_nodes, windows=self.windows
+        )
         self.new_pods()
         self.expect.context.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
         self.expect.context.attach("delivery", f"VNI {self.delivery.before} -> {vni}: {because}")
@@ -84,12 +93,16 @@ class VniChange:
 
         Where every Windows node took the new VNI and traffic passes, the limitation is gone, and the report is told so.
         """
-        delivery, found = self._delivered, self._vsids()
+        delivery = self._delivered
+        found = self._vsids()
         if set(found.values()) == {delivery.vni}:
             self.expect.matrix(
-                open=self._paths, because=f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again"
+                open=self._paths,
+                because=f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again",
             )
-            self.lifted(f"VNI {delivery.vni} was taken by every Windows node without the procedure, and traffic passes")
+            self.lifted(
+                f"VNI {delivery.vni} was taken by every Windows node without the procedure, and traffic passes"
+            )
             return
         self._demand(found, delivery.before, because)
         demo_pods = self._demo_pods
@@ -111,7 +124,9 @@ class VniChange:
                     f"{delivery.vni}; what is not put back after the test:  pytest --restore"
                 ) from refused
         self.now = self.demo_pods()
-        self.expect.context.attach("procedure", f"carried out on {', '.join(self.windows)}: {because}")
+        self.expect.context.attach(
+            "procedure", f"carried out on {', '.join(self.windows)}: {because}"
+        )
 
     def heals(self, *, because: str) -> None:
         """Windows has a network with the new VNI, all paths are open, and so are Services and DNS."""
@@ -126,8 +141,11 @@ class VniChange:
         """
         if self.changed is None:
             return
-        before, self.changed = self.changed, None
-        wrong = [str(restored) for restored in self.journal.restore() if restored.outcome in NOT_RESTORED]
+        before = self.changed
+        self.changed = None
+        wrong = [
+            str(restored) for restored in self.journal.restore() if restored.outcome in NOT_RESTORED
+        ]
         if wrong:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
         self.vni.delivered(before, linux=self._demo_pods.linux_nodes, windows=self.windows)
@@ -164,11 +182,17 @@ class VniChange:
             self.expect.controls(pairs, because=because)
         except ControlBroken as dead:
             nodes = sorted({source.node for source, _ in pairs})
-            revived = [node for node in nodes if not self._alive([pair for pair in pairs if pair[0].node == node])]
+            revived = [
+                node
+                for node in nodes
+                if not self._alive([pair for pair in pairs if pair[0].node == node])
+            ]
             for node in revived:
                 self.revive(node)
             if revived:
-                self.expect.context.record("kube-proxy restarted, since Services stayed dead", ", ".join(revived))
+                self.expect.context.record(
+                    "kube-proxy restarted, since Services stayed dead", ", ".join(revived)
+                )
                 self.expect.context.record("kube-proxies started anew", float(len(revived)))
             self.expect.context.attach("Services that stayed dead", str(dead))
             self.expect.controls(self.services(self._demo_pods), because=because)
@@ -176,7 +200,9 @@ class VniChange:
     def _alive(self, pairs: Sequence[Pair]) -> bool:
         """Whether these paths to Services work, for one node at a time."""
         try:
-            self.expect.controls(pairs, because="asked node by node, which of them has dead Services")
+            self.expect.controls(
+                pairs, because="asked node by node, which of them has dead Services"
+            )
         except ControlBroken:
             return False
         return True
@@ -186,7 +212,8 @@ class VniChange:
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
         """Every Windows node has this VSID; those that have not are decided each on its own.  Raises Nonconformance."""
-        delivery, claims = self._delivered, ", ".join(self.expect.context.claims) or "no claim"
+        delivery = self._delivered
+        claims = ", ".join(self.expect.context.claims) or "no claim"
         heads = {
             node: f"{claims}  HNS network of pods of node {node}  expected VSID {wanted}, observed "
             f"{vsid or 'no network'} (VNI {delivery.before} -> {delivery.vni}, {delivery.seconds:.1f} s)"
@@ -195,7 +222,11 @@ class VniChange:
         }
         if not heads:
             return
-        for pod in {server.node: server for server in self._demo_pods.windows_servers if server.node in heads}.values():
+        for pod in {
+            server.node: server
+            for server in self._demo_pods.windows_servers
+            if server.node in heads
+        }.values():
             self.expect.context.decided(None, pod, ClaimVerdict.VIOLATED, heads[pod.node], "read")
         node, head = next(iter(heads.items()))
         raise Nonconformance(
@@ -208,7 +239,9 @@ class VniChange:
     def _across(self) -> None:
         """Windows to Windows across nodes: no document says what becomes of it, so it is recorded only."""
         # By what tells who answers, since a bare connection may be anybody's.
-        attempts = [self.expect.attempt(source, target) for source, target in self._demo_pods.across]
+        attempts = [
+            self.expect.attempt(source, target) for source, target in self._demo_pods.across
+        ]
         for seen in self.expect.prober.observe(attempts):
             self.expect.context.record("windows to windows across nodes", message.summary([seen]))
 

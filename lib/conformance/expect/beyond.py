@@ -145,7 +145,8 @@ class Beyond:
         (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
         ``meanwhile`` is done while they are waited for; raises what it raises, too.
         """
-        tally, began = Tally(self.expect.context, "open" if want else "closed"), time.monotonic()
+        tally = Tally(self.expect.context, "open" if want else "closed")
+        began = time.monotonic()
         asked = [(source, there.address) for source, there in pod_pairs]
         with ThreadPoolExecutor(1, thread_name_prefix="pings") as pool:
             pings = pool.submit(self._pings, asked, *(REPLY if want else SILENCE))
@@ -166,7 +167,9 @@ class Beyond:
                     source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
                 ):
                     wrong = others.decided(policies, text, by)
-                elif want and (by := self.expect.context.runs.excuse([source.node, there.node], began)):
+                elif want and (
+                    by := self.expect.context.runs.excuse([source.node, there.node], began)
+                ):
                     wrong = others.decided(self.expect.context.runs, text, by)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
         tally.end()

@@ -47,18 +47,29 @@ class BgpFacts:
     OWN = "its blocks"
     """What a Windows node is to announce."""
 
-    def __init__(self, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()) -> None:
+    def __init__(
+        self, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()
+    ) -> None:
         """``looked_into``: Windows nodes that may be looked into to tell which end of a session is down."""
-        self._facts, self._hosts, self._calico, self._looked_into = facts, hosts, calico, looked_into
+        self._facts = facts
+        self._hosts = hosts
+        self._calico = calico
+        self._looked_into = looked_into
         self._seen: dict[str, BgpHost] = {}
         """What each host said since the read that is under way began."""
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
         """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of its router's own."""
         seen = self._anew(windows)
-        error, silent = seen.errors.get("service", ""), seen.errors.get("router", "")
+        error = seen.errors.get("service", "")
+        silent = seen.errors.get("router", "")
         status = seen.service or ("none" if error.startswith(SERVICE_GONE) else None)
-        if status == "Running" and silent and not silent.startswith(NO_CMDLET) and NOT_CONFIGURED not in silent:
+        if (
+            status == "Running"
+            and silent
+            and not silent.startswith(NO_CMDLET)
+            and NOT_CONFIGURED not in silent
+        ):
             status = f"Running, and Get-BgpRouter ends in an error: {silent}"
         source = f"Get-Service and Get-BgpRouter on node {windows}: {status or error}"
         return {f"service RemoteAccess of node {windows}": Fact(status, source)}
@@ -74,7 +85,9 @@ class BgpFacts:
         for other in self._facts.nodes:
             if other.name == windows or not address_of(other):
                 continue
-            said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get("peer", "no peer")
+            said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get(
+                "peer", "no peer"
+            )
             where = f"Get-BgpPeer on node {windows}: {said}"
             if (state := self._session(windows, other)) == CONNECTED:
                 state += self._astray(seen, other)
@@ -97,23 +110,32 @@ class BgpFacts:
         found: dict[str, Fact[str]] = {}
         for address, read in routers.items():
             peer = next((one for one in seen.peers if one.address == address), None)
-            state: str | None = peer.state if peer else f"no peer {address}; {_trouble(seen) or 'look at its confd'}"
+            state: str | None = (
+                peer.state
+                if peer
+                else f"no peer {address}; {_trouble(seen) or 'look at its confd'}"
+            )
             if peer and state == CONNECTED and peer.name not in learned:
                 state = "Connected, without a route from it"
             untold = not read or (peer is None and "peer" in seen.errors and not _trouble(seen))
             source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
             source += f": {seen.errors['peer']}" if "peer" in seen.errors else ""
             why = source if read else "the nodeSelector of its BGPPeer cannot be read"
-            found[f"BGP session of node {windows} with {address}"] = Fact(None if untold else state, why)
+            found[f"BGP session of node {windows} with {address}"] = Fact(
+                None if untold else state, why
+            )
         return found
 
     def _routers(self, windows: str) -> dict[str, bool]:
         """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely is one."""
         nodes = {node.name: node for node in self._facts.nodes}
-        addresses, found = {address_of(node) for node in nodes.values()}, dict[str, bool]()
+        addresses = {address_of(node) for node in nodes.values()}
+        found = dict[str, bool]()
         for spec in (one.get("spec") or {} for one in self._calico.listed("BGPPeer")[0]):
             told = str(spec.get("peerIP") or "")
-            address = "" if told.count(":") > 1 else told.partition(":")[0]  # IPv6 is nothing for Windows; or a port
+            address = (
+                "" if told.count(":") > 1 else told.partition(":")[0]
+            )  # IPv6 is nothing for Windows; or a port
             if not address or address in addresses or (spec.get("node") or windows) != windows:
                 continue
             chosen = calico(spec.get("nodeSelector")).selects(nodes[windows].labels)
@@ -123,7 +145,8 @@ class BgpFacts:
 
     def announced(self, windows: str) -> dict[str, Fact[str]]:
         """What a Windows node announces: ``its blocks``, or what is missing, another's or more."""
-        seen, name = self._anew(windows), f"networks that node {windows} announces"
+        seen = self._anew(windows)
+        name = f"networks that node {windows} announces"
         blocks = self._calico.blocks()[f"blocks of node {windows}"].value or []
         said = ", ".join(seen.custom_routes) or seen.errors.get("custom", "none")
         source = f"Get-BgpCustomRoute on node {windows}: {said}"
@@ -132,7 +155,13 @@ class BgpFacts:
         missing = sorted(set(blocks) - set(seen.custom_routes))
         more = sorted(set(seen.custom_routes) - set(blocks))
         pools = [str(pool.value) for pool in self._calico.pool_cidrs().values()]
-        told = f"not {', '.join(missing)}" if missing else f"{self.OWN} and {', '.join(more)}" if more else self.OWN
+        told = (
+            f"not {', '.join(missing)}"
+            if missing
+            else f"{self.OWN} and {', '.join(more)}"
+            if more
+            else self.OWN
+        )
         if others := [network for network in more if not missing and _within(network, pools)]:
             told = f"{', '.join(others)}, no block of its own"
         return {name: Fact(told, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
@@ -153,20 +182,38 @@ class BgpFacts:
                 "Calico advertises no service network",
                 "set serviceClusterIPs of BGPConfiguration default where that is wanted",
             )
-        seen, name = self._anew(windows), f"service networks that node {windows} announces"
+        seen = self._anew(windows)
+        name = f"service networks that node {windows} announces"
         own = [route for route in seen.custom_routes if _within(route, wanted)]
-        witness = [f"{route.network} by {route.peer}" for route in seen.routes if _within(route.network, wanted)]
+        witness = [
+            f"{route.network} by {route.peer}"
+            for route in seen.routes
+            if _within(route.network, wanted)
+        ]
         if "custom" in seen.errors or not (own or witness):
-            why = seen.errors.get("custom") or f"it learns none of {', '.join(wanted)}: nobody seems to advertise it"
+            why = (
+                seen.errors.get("custom")
+                or f"it learns none of {', '.join(wanted)}: nobody seems to advertise it"
+            )
             return {name: Fact(None, f"node {windows}: {why}")}
-        return {name: Fact(own, f"Get-BgpCustomRoute on node {windows}, which learns {', '.join(witness) or 'none'}")}
+        return {
+            name: Fact(
+                own,
+                f"Get-BgpCustomRoute on node {windows}, which learns {', '.join(witness) or 'none'}",
+            )
+        }
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
         nodes = {one.name: one for one in self._facts.nodes}
-        address, blocks = address_of(nodes[toward]), self._blocks(toward)
+        address = address_of(nodes[toward])
+        blocks = self._blocks(toward)
         if not address:
-            return {f"address of node {toward}": Fact(f"none is announced (annotation {ADDRESS})", "its annotations")}
+            return {
+                f"address of node {toward}": Fact(
+                    f"none is announced (annotation {ADDRESS})", "its annotations"
+                )
+            }
         windows = next((name for name in (node, toward) if name in self._looked_into), "")
         if windows:
             self._anew(windows)
@@ -180,15 +227,24 @@ class BgpFacts:
         else:
             hops = [(route.network, route.next_hop) for route in self._host(node).routes]
         lacking = {
-            f"route of node {node} to block {block} of node {toward}": Fact[str](lack, f"routes of node {node}")
+            f"route of node {node} to block {block} of node {toward}": Fact[str](
+                lack, f"routes of node {node}"
+            )
             for block in blocks
-            if hops and (lack := _lacks([hop for to, hop in hops if hop and to == block], nodes[node], address))
+            if hops
+            and (
+                lack := _lacks(
+                    [hop for to, hop in hops if hop and to == block], nodes[node], address
+                )
+            )
         }
         return lacking or (self._gateway(windows) if windows else {})
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
         """``Calico_ep``, which Calico gives a Windows host among its pods as their gateway, where HNS shows none."""
-        there = any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows))
+        there = any(
+            endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)
+        )
         name = f"endpoint Calico_ep of node {windows}, the gateway of its pods"
         return {} if there else {name: Fact("none", f"Get-HnsEndpoint on node {windows}")}
 
@@ -219,7 +275,9 @@ class BgpFacts:
         """A block of another node's that a Windows host learned by a third node's address; empty: none."""
         blocks = self._blocks(other.name)
         for route in seen.routes:
-            if route.network in blocks and (third := self._calico.by_another(route.next_hop, other.name)):
+            if route.network in blocks and (
+                third := self._calico.by_another(route.next_hop, other.name)
+            ):
                 return f", and its block {route.network} by {route.next_hop}, which is node {third}"
         return ""
 
@@ -229,19 +287,35 @@ class BgpFacts:
             return f"node {windows} is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
         if len(seen.peers) > 1 and not any(peer.state == CONNECTED for peer in seen.peers):
             return f"the end that is down is node {windows}: it has no session at all"
-        if other.os == "windows" and other.name in self._looked_into and (trouble := _trouble(self._host(other.name))):
+        if (
+            other.os == "windows"
+            and other.name in self._looked_into
+            and (trouble := _trouble(self._host(other.name)))
+        ):
             return f"the end that is down is node {other.name}: {trouble}"
         others = [name for name in self._looked_into if name not in {windows, other.name}]
         if others and not any(_state(self._host(name), other) == CONNECTED for name in others):
-            return f"the end that is down is node {other.name}: no Windows node has a session with it"
-        if other.name in self._looked_into and any(peer.state == CONNECTED for peer in self._host(other.name).peers):
+            return (
+                f"the end that is down is node {other.name}: no Windows node has a session with it"
+            )
+        if other.name in self._looked_into and any(
+            peer.state == CONNECTED for peer in self._host(other.name).peers
+        ):
             others = [other.name]
-        return "between these two nodes alone" if others else f"look at both ends, node {other.name} first"
+        return (
+            "between these two nodes alone"
+            if others
+            else f"look at both ends, node {other.name} first"
+        )
 
     def _advertised(self) -> list[str]:
         objects, _ = self._calico.listed("BGPConfiguration")
-        specs: list[Obj] = [one.get("spec") or {} for one in objects if one["metadata"]["name"] == "default"]
-        return [entry["cidr"] for spec in specs for name in ADVERTISED for entry in spec.get(name) or []]
+        specs: list[Obj] = [
+            one.get("spec") or {} for one in objects if one["metadata"]["name"] == "default"
+        ]
+        return [
+            entry["cidr"] for spec in specs for name in ADVERTISED for entry in spec.get(name) or []
+        ]
 
 
 def _trouble(seen: BgpHost) -> str:
@@ -265,11 +339,16 @@ def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
     routed = own.num_addresses > 1 and ipaddress.ip_address(address) not in own
     if any(ipaddress.ip_address(hop) in own if routed else hop == address for hop in hops):
         return ""
-    not_this = f"which is beyond its subnet {own}" if routed else f"not by the node's address {address}"
+    not_this = (
+        f"which is beyond its subnet {own}" if routed else f"not by the node's address {address}"
+    )
     return f"by {hops[0]}, {not_this}" if hops else "no route"
 
 
 def _within(network: str, wanted: list[str]) -> bool:
     """Whether a network is one of these, or a part of one."""
     mine = ipaddress.ip_network(network, strict=False)
-    return any(mine.version == 4 and ":" not in one and mine.subnet_of(ipaddress.IPv4Network(one)) for one in wanted)
+    return any(
+        mine.version == 4 and ":" not in one and mine.subnet_of(ipaddress.IPv4Network(one))
+        for one in wanted
+    )

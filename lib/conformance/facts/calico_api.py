@@ -23,11 +23,20 @@ class CalicoApi:
     """One way of writing Calico objects on one cluster; ``how`` says which, for the report."""
 
     def __init__(
-        self, kube: Kube, changes: Changes, *, calicoctl: Path | None = None, kubeconfig: Path | None = None,
-        context: str | None = None, answer_within: float = 30.0,
-    ) -> None:  # fmt: skip
-        self.kube, self.changes = kube, changes
-        self._calicoctl, self._kubeconfig, self._context = calicoctl, kubeconfig, context
+        self,
+        kube: Kube,
+        changes: Changes,
+        *,
+        calicoctl: Path | None = None,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        answer_within: float = 30.0,
+    ) -> None:
+        self.kube = kube
+        self.changes = changes
+        self._calicoctl = calicoctl
+        self._kubeconfig = kubeconfig
+        self._context = context
         self._within = answer_within
         if calicoctl is not None and not (calicoctl.is_file() and os.access(calicoctl, os.X_OK)):
             raise UsageProblem(f"--calicoctl {calicoctl} is no program that can be run")
@@ -86,10 +95,18 @@ class CalicoApi:
         command = [str(self._calicoctl), *arguments]
         try:
             done = subprocess.run(
-                command, input=stdin, env=environment, capture_output=True, text=True, timeout=self._within, check=False
+                command,
+                input=stdin,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=self._within,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise MissingCapability(f"calicoctl could not be run: {error}", "check --calicoctl=PATH") from error
+            raise MissingCapability(
+                f"calicoctl could not be run: {error}", "check --calicoctl=PATH"
+            ) from error
         if done.returncode:
             text = " ".join((done.stderr or done.stdout).split())
             raise ApiRefused(done.returncode, "calicoctl", text[:500], change.label)

@@ -13,19 +13,29 @@ from conformance.facts.workloads import all_containers, described, variable
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, Install, Mode, NodeFacts
 
-V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
-BACKENDS: dict[str, Mode] = {"vxlan": "vxlan", "windows-bgp": "bgp", "bird": "bgp", "none": "policy-only"}
+V3 = "projectcalico.org/v3"
+CRD = "crd.projectcalico.org/v1"
+BACKENDS: dict[str, Mode] = {
+    "vxlan": "vxlan",
+    "windows-bgp": "bgp",
+    "bird": "bgp",
+    "none": "policy-only",
+}
 
 
 class CalicoReading:
     """Facts about Calico from one reading of the cluster."""
 
     def __init__(self, reading: Reading, nodes: Sequence[NodeFacts]) -> None:
-        self._reading, self._nodes = reading, nodes
+        self._reading = reading
+        self._nodes = nodes
         self._installation = reading.one("operator.tigera.io/v1", "Installation", "default")
-        self._information, self._information_at = reading.first("ClusterInformation", "default", V3, CRD)
+        self._information, self._information_at = reading.first(
+            "ClusterInformation", "default", V3, CRD
+        )
         self.workloads = workloads(reading)
-        self._windows, self._linux = self.workloads.windows, self.workloads.linux
+        self._windows = self.workloads.windows
+        self._linux = self.workloads.linux
         self._blocks: dict[str, list[str]] = {}
         """Node to its blocks."""
         for affinity in self._listed("BlockAffinity"):
@@ -38,7 +48,10 @@ class CalicoReading:
             where = f"ClusterInformation default .spec.calicoVersion ({self._information_at})"
             return Fact(str(spec["calicoVersion"]), where)
         if edition(self._reading).value == "Calico Enterprise":
-            return Fact(None, f"not known: {self._reading.reason('ClusterInformation default')}, and {ENTERPRISE_ONLY}")
+            return Fact(
+                None,
+                f"not known: {self._reading.reason('ClusterInformation default')}, and {ENTERPRISE_ONLY}",
+            )
         status = (self._installation or {}).get("status") or {}
         if status.get("calicoVersion"):
             return Fact(str(status["calicoVersion"]), "Installation default .status.calicoVersion")
@@ -58,16 +71,21 @@ class CalicoReading:
             backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
             if backend in BACKENDS:
                 where = f"CALICO_NETWORKING_BACKEND={backend} of {described(daemonset)}"
-                if BACKENDS[backend] == "bgp" and any(_pool_mode(pool) == "vxlan" for pool in self._pools_in_use()):
+                if BACKENDS[backend] == "bgp" and any(
+                    _pool_mode(pool) == "vxlan" for pool in self._pools_in_use()
+                ):
                     return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
                 return Fact(BACKENDS[backend], where)
         spec = (self._installation or {}).get("spec") or {}
         if spec:
-            network, where = spec.get("calicoNetwork") or {}, "Installation default .spec"
+            network = spec.get("calicoNetwork") or {}
+            where = "Installation default .spec"
             if (spec.get("cni") or {}).get("type", "Calico") != "Calico":
                 return Fact("policy-only", f"{where}.cni.type")
             if network.get("bgp"):
-                return Fact("bgp" if network["bgp"] == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
+                return Fact(
+                    "bgp" if network["bgp"] == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp"
+                )
         if flannel := next((node for node in self._nodes if BACKEND in node.annotations), None):
             return Fact("policy-only", f"annotation {BACKEND} of node {flannel.name}")
         modes = {_pool_mode(pool) for pool in self._pools_in_use() if self._blocks_of(pool)}
@@ -83,7 +101,11 @@ class CalicoReading:
 
     def _pools_in_use(self) -> list[Obj]:
         """Those that give addresses, or whose addresses are still about; the others say nothing of any pod."""
-        return [pool for pool in self.pools() if not (pool.get("spec") or {}).get("disabled") or self._blocks_of(pool)]
+        return [
+            pool
+            for pool in self.pools()
+            if not (pool.get("spec") or {}).get("disabled") or self._blocks_of(pool)
+        ]
 
     def _blocks_of(self, pool: Obj) -> bool:
         cidr = (pool.get("spec") or {}).get("cidr") or "::/128"
@@ -101,7 +123,10 @@ class CalicoReading:
         if self._installation is not None:
             return Fact("kubernetes", "Installation default: the operator supports no other")
         if self._information is not None:
-            return Fact("kubernetes", f"ClusterInformation default is a custom resource ({self._information_at})")
+            return Fact(
+                "kubernetes",
+                f"ClusterInformation default is a custom resource ({self._information_at})",
+            )
         return self._unknown("DaemonSet", "ClusterInformation default")
 
     def install(self, platform: str | None) -> Fact[Install]:
@@ -113,23 +138,37 @@ class CalicoReading:
         if self.workloads.of_the_operator:
             return Fact("operator", f"Installation default owns {where}")
         if self._for_windows and self._windows["metadata"]["namespace"] == "calico-system":
-            return Fact("operator", f"Installation default .spec.calicoNetwork.windowsDataplane HNS, {where}")
+            return Fact(
+                "operator",
+                f"Installation default .spec.calicoNetwork.windowsDataplane HNS, {where}",
+            )
         return Fact("manifest", where)
 
     def install_on(self, node: NodeFacts) -> Fact[str] | None:
         """How Calico came onto a Windows node that the DaemonSet does not select; None: as onto the others."""
         spec = (((self._windows or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
         selector = {OS: "windows", **(spec.get("nodeSelector") or {})}
-        if self._windows is None or ADDRESS not in node.annotations or selector.items() <= node.labels.items():
+        if (
+            self._windows is None
+            or ADDRESS not in node.annotations
+            or selector.items() <= node.labels.items()
+        ):
             return None
-        return Fact("manual", f"node {node.name} is Calico's (annotation), {described(self._windows)} goes elsewhere")
+        return Fact(
+            "manual",
+            f"node {node.name} is Calico's (annotation), {described(self._windows)} goes elsewhere",
+        )
 
     def _on_linux(self) -> Fact[Install]:
         if self._installation is not None:
             return Fact("operator", "Installation default")
-        return Fact("manifest", described(self._linux)) if self._linux else self._unknown("DaemonSet")
+        return (
+            Fact("manifest", described(self._linux)) if self._linux else self._unknown("DaemonSet")
+        )
 
-    def _without_daemonset(self, windows: Sequence[NodeFacts], platform: str | None) -> Fact[Install]:
+    def _without_daemonset(
+        self, windows: Sequence[NodeFacts], platform: str | None
+    ) -> Fact[Install]:
         """Services, the agent's processes, or an operator whose DaemonSet is missing."""
         if self._for_windows:
             return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
@@ -137,11 +176,17 @@ class CalicoReading:
         if platform == "rke2":
             return Fact("agent", f"RKE2's agent runs Calico on Windows: platform rke2 {without}")
         if platform == "aks" and self.mode().value == "policy-only":
-            return Fact("platform", f"AKS starts Calico as services of the node's image: platform aks {without}")
+            return Fact(
+                "platform",
+                f"AKS starts Calico as services of the node's image: platform aks {without}",
+            )
         if annotated := next((node for node in windows if ADDRESS in node.annotations), None):
             return Fact("manual", f"node {annotated.name} is Calico's (annotation), {without}")
         why = self._reading.reason("Installation default", "DaemonSet")
-        return Fact(None, f"not known: {why}; {without}, and with no annotation of Calico's on Windows nodes")
+        return Fact(
+            None,
+            f"not known: {why}; {without}, and with no annotation of Calico's on Windows nodes",
+        )
 
     @property
     def _for_windows(self) -> bool:
@@ -151,7 +196,9 @@ class CalicoReading:
 
     def network(self) -> WindowsNetwork:
         """What carries Windows pods."""
-        return WindowsNetwork(self._reading, self.workloads, self._installation, self.mode(), self._blocks)
+        return WindowsNetwork(
+            self._reading, self.workloads, self._installation, self.mode(), self._blocks
+        )
 
     def linux_cni(self) -> tuple[Fact[str], Fact[str]]:
         """CNI plugin and IPAM of Linux, for clusters that have nothing else."""
@@ -161,9 +208,13 @@ class CalicoReading:
         if kind.get("type"):
             ipam = str((kind.get("ipam") or {}).get("type") or "")
             at = "Installation default .spec.cni"
-            return Fact(str(kind["type"]), f"{at}.type"), Fact(IPAM.get(ipam, ipam) or None, f"{at}.ipam.type")
+            return Fact(str(kind["type"]), f"{at}.type"), Fact(
+                IPAM.get(ipam, ipam) or None, f"{at}.ipam.type"
+            )
         unknown = self._unknown("Installation default", "DaemonSet")
-        return Fact("Calico", where) if found.plugin else unknown, Fact(found.ipam, where) if found.ipam else unknown
+        return Fact("Calico", where) if found.plugin else unknown, Fact(
+            found.ipam, where
+        ) if found.ipam else unknown
 
     def mesh(self) -> Fact[bool]:
         """Whether every node is every other's BGP peer by itself."""
@@ -189,7 +240,9 @@ class CalicoReading:
     def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
         """Group-versions of Calico and its operator that the server serves."""
         ours = ("projectcalico.org", "crd.projectcalico.org", "operator.tigera.io")
-        return Fact(tuple(sorted(group for group in groups if group.partition("/")[0] in ours)), "/apis")
+        return Fact(
+            tuple(sorted(group for group in groups if group.partition("/")[0] in ours)), "/apis"
+        )
 
     def _variable(self, daemonset: Obj | None, name: str) -> str | None:
         return variable(self._reading, daemonset, name)

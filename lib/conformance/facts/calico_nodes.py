@@ -13,8 +13,14 @@ IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]
 """Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's manifests,
 ``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
 ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")
-ENTERPRISE_ONLY = "images and Installation tell Enterprise's own version, not that of the Calico inside"
-EDITIONS = {"Calico": "Calico", "TigeraSecureEnterprise": "Calico Enterprise", "CalicoEnterprise": "Calico Enterprise"}
+ENTERPRISE_ONLY = (
+    "images and Installation tell Enterprise's own version, not that of the Calico inside"
+)
+EDITIONS = {
+    "Calico": "Calico",
+    "TigeraSecureEnterprise": "Calico Enterprise",
+    "CalicoEnterprise": "Calico Enterprise",
+}
 """Values of ``Installation.spec.variant``."""
 
 
@@ -37,28 +43,44 @@ def versions(
     there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(starts)]
     having = {(pod.get("spec") or {}).get("nodeName") for pod in there}
     seen = {node.os for node in nodes if node.name in having}
-    return {node.name: _version(node, there, reading, None if node.os in seen else found, cluster) for node in nodes}
+    return {
+        node.name: _version(node, there, reading, None if node.os in seen else found, cluster)
+        for node in nodes
+    }
 
 
 def _version(
-    node: NodeFacts, there: Sequence[Obj], reading: Reading, found: CalicoWorkloads | None, cluster: Fact[str]
+    node: NodeFacts,
+    there: Sequence[Obj],
+    reading: Reading,
+    found: CalicoWorkloads | None,
+    cluster: Fact[str],
 ) -> Fact[str]:
     here = [pod for pod in there if (pod.get("spec") or {}).get("nodeName") == node.name]
     images = [
-        (str(container.get("image")), f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        (
+            str(container.get("image")),
+            f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}",
+        )
         for pod in here
         for container in (pod.get("spec") or {}).get("containers") or []
     ]
     if not here and found:
         workload = found.windows if node.os == "windows" else found.linux
-        images = [(str(container.get("image")), described(workload)) for container in all_containers(workload)]
+        images = [
+            (str(container.get("image")), described(workload))
+            for container in all_containers(workload)
+        ]
     for image, where in images:
         if ENTERPRISE.search(image):
-            return Fact(cluster.value, f"{cluster.source}; image {image} of {where} is Enterprise's")
+            return Fact(
+                cluster.value, f"{cluster.source}; image {image} of {where} is Enterprise's"
+            )
         if version := image_version(image):
             return Fact(version, f"image {image} of {where}")
     if here:
-        where, names = images[0][1], ", ".join(image for image, _ in images)
+        where = images[0][1]
+        names = ", ".join(image for image, _ in images)
         return Fact(None, f"not known: {where} has {names}, which names no version")
     why = "" if there else reading.why.get("Pod", "")
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")

@@ -33,7 +33,9 @@ class CalicoWorkloads:
     def of_the_operator(self) -> bool:
         """Whether the DaemonSet on Windows is one that Calico's operator keeps."""
         meta = (self.windows or {}).get("metadata") or {}
-        return any(owner.get("kind") == "Installation" for owner in meta.get("ownerReferences") or [])
+        return any(
+            owner.get("kind") == "Installation" for owner in meta.get("ownerReferences") or []
+        )
 
     @property
     def felix_pods(self) -> str:
@@ -55,15 +57,27 @@ def workloads(reading: Reading) -> CalicoWorkloads:
 
 def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
     """Pods of the namespaces in which Calico's DaemonSets are, or may be."""
-    spaces = {*NAMESPACES, *(one["metadata"]["namespace"] for one in (found.linux, found.windows) if one)}
-    return [pod for pod in _everywhere(reading, "v1", "Pod") if pod["metadata"]["namespace"] in spaces]
+    spaces = {
+        *NAMESPACES,
+        *(one["metadata"]["namespace"] for one in (found.linux, found.windows) if one),
+    }
+    return [
+        pod for pod in _everywhere(reading, "v1", "Pod") if pod["metadata"]["namespace"] in spaces
+    ]
 
 
 def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
     """Objects of all namespaces, where Calico usually is first; of these alone where not all may be listed."""
     named = [(obj["metadata"].get("namespace", ""), obj) for obj in reading.all(version, kind)]
-    known = [(space, obj) for space in NAMESPACES for obj in ([] if named else reading.all(version, kind, space))]
-    found = [{**obj, "metadata": {**obj["metadata"], "namespace": space}} for space, obj in [*named, *known]]
+    known = [
+        (space, obj)
+        for space in NAMESPACES
+        for obj in ([] if named else reading.all(version, kind, space))
+    ]
+    found = [
+        {**obj, "metadata": {**obj["metadata"], "namespace": space}}
+        for space, obj in [*named, *known]
+    ]
     usual = {space: number for number, space in enumerate(NAMESPACES)}
     return sorted(found, key=lambda obj: usual.get(obj["metadata"]["namespace"], len(usual)))
 
@@ -73,14 +87,21 @@ def _on_windows(daemonset: Obj) -> bool:
     spec = ((daemonset.get("spec") or {}).get("template") or {}).get("spec") or {}
     if daemonset["metadata"]["name"] == WINDOWS:
         return True
-    lines = [" ".join([*(one.get("command") or []), *(one.get("args") or [])]) for one in all_containers(daemonset)]
+    lines = [
+        " ".join([*(one.get("command") or []), *(one.get("args") or [])])
+        for one in all_containers(daemonset)
+    ]
     return _selects_windows(spec) and any(map(FELIX.search, lines))
 
 
 def _selects_windows(spec: Obj) -> bool:
     """Whether pods go to Windows nodes alone: by node selector, or by affinity (SIG-Windows' have that)."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
+        "nodeSelectorTerms"
+    ) or []
     wanted = {"key": OS, "operator": "In", "values": ["windows"]}
-    by_affinity = bool(terms) and all(wanted in (term.get("matchExpressions") or []) for term in terms)
+    by_affinity = bool(terms) and all(
+        wanted in (term.get("matchExpressions") or []) for term in terms
+    )
     return by_affinity or (spec.get("nodeSelector") or {}).get(OS) == "windows"

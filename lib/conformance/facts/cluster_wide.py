@@ -26,9 +26,20 @@ LABELS = {
     "app": {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"},
 }  # fmt: skip
 """What kubeadm, RKE2, OpenShift and Calico call them; cluster DNS is ``kube-dns`` everywhere but on OpenShift."""
-TYPHA, CONTROLLERS, API_SERVER = "calico-typha", "calico-kube-controllers", "calico-apiserver"
+TYPHA = "calico-typha"
+CONTROLLERS = "calico-kube-controllers"
+API_SERVER = "calico-apiserver"
 ELSEWHERE = "not on Windows"
-OWNERS = {TYPHA, CONTROLLERS, API_SERVER, "calico-webhooks", "tigera-operator", "coredns", "kube-dns", "dns-default"}
+OWNERS = {
+    TYPHA,
+    CONTROLLERS,
+    API_SERVER,
+    "calico-webhooks",
+    "tigera-operator",
+    "coredns",
+    "kube-dns",
+    "dns-default",
+}
 """DaemonSets and Deployments."""
 
 
@@ -36,7 +47,8 @@ class ClusterWide:
     """Reads of one worker; pods are read anew each time."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube, self._facts = kube, facts
+        self._kube = kube
+        self._facts = facts
         self._systems = {node.name: str(node.os) for node in facts.nodes}
 
     def pods(self) -> dict[str, Fact[str]]:
@@ -45,7 +57,9 @@ class ClusterWide:
         for pod in filter(_whole, self._pods()):
             node = pod["spec"].get("nodeName") or ""
             name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-            found[name] = Fact(self._systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}")
+            found[name] = Fact(
+                self._systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}"
+            )
         return found
 
     def typha(self) -> dict[str, Fact[str]]:
@@ -58,23 +72,28 @@ class ClusterWide:
             node = pod["spec"].get("nodeName") or "(none)"
             runs = self._systems.get(node) == "windows" and is_ready(pod)
             name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-            found[name] = Fact(f"runs on {node}" if runs else ELSEWHERE, f"its .spec.nodeName {node}, Ready condition")
+            found[name] = Fact(
+                f"runs on {node}" if runs else ELSEWHERE,
+                f"its .spec.nodeName {node}, Ready condition",
+            )
         if not found:
             raise NotAboutThisCluster("it is about clusters with Typha; here: no pod of it")
         return found
 
     def workers(self) -> dict[str, Fact[int]]:
         """How many Linux workers take new pods."""
-        names = [node.name for node in self._facts.by_os("linux") if node.worker and node.schedulable]
-        return {"schedulable Linux workers": Fact(len(names), f"nodes {', '.join(names) or '(none)'}")}
+        names = [
+            node.name for node in self._facts.by_os("linux") if node.worker and node.schedulable
+        ]
+        return {
+            "schedulable Linux workers": Fact(len(names), f"nodes {', '.join(names) or '(none)'}")
+        }
 
     def calico_nodes(self) -> dict[str, Fact[int]]:
         """How many Linux workers have a ready calico-node."""
         workers = {node.name for node in self._facts.by_os("linux") if node.worker}
         ready = self._ready(lambda pod: pod["metadata"]["name"].startswith("calico-node-"), workers)
-        source = (
-            f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
-        )
+        source = f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def deployments(self) -> dict[str, Fact[int]]:
@@ -93,9 +112,7 @@ class ClusterWide:
         found = {}
         for name, workload in sorted(there.items()):
             ready = self._ready(lambda pod, name=name: _is(pod, name), linux)  # type: ignore[misc]
-            source = (
-                f"{workload or f'no Deployment {name}'}; its ready pods are on {', '.join(ready) or 'no Linux node'}"
-            )
+            source = f"{workload or f'no Deployment {name}'}; its ready pods are on {', '.join(ready) or 'no Linux node'}"
             found[f"ready pods of {name} on Linux nodes"] = Fact(len(ready), source)
         return found
 
@@ -108,7 +125,9 @@ class ClusterWide:
                 nodes = self._ready(lambda pod: _is(pod, TYPHA), set(self._systems))
                 right = len(nodes) == len(set(nodes)) == wanted
                 told = f"{len(nodes)} of {wanted} ready, on {', '.join(nodes) or 'no node'}"
-                found["pods of Typha"] = Fact("all, each on a node of its own" if right else told, told)
+                found["pods of Typha"] = Fact(
+                    "all, each on a node of its own" if right else told, told
+                )
         return found
 
     def _ready(self, wanted: Callable[[Obj], bool], nodes: set[str]) -> list[str]:
@@ -125,7 +144,8 @@ class ClusterWide:
             return self._kube.objects(api, kind, space)
         except ApiRefused as refusal:
             raise MissingCapability(
-                f"{kind}s of {space} could not be read: {refusal.message}", "give the run the right to list them"
+                f"{kind}s of {space} could not be read: {refusal.message}",
+                "give the run the right to list them",
             ) from refusal
 
 

@@ -28,7 +28,9 @@ def read(text: str | None) -> CniConfig:
     plugins = whole.get("plugins", [whole]) if isinstance(whole, dict) else []
     for plugin in plugins:
         if isinstance(plugin, dict) and plugin.get("type") == "calico":
-            return CniConfig(plugin="calico", ipam=str((plugin.get("ipam") or {}).get("type") or ""))
+            return CniConfig(
+                plugin="calico", ipam=str((plugin.get("ipam") or {}).get("type") or "")
+            )
     return CniConfig()
 
 
@@ -37,14 +39,18 @@ def on_node(text: str) -> CniConfig:
 
     Of a list the first plugin counts, which makes the interface; ``azure-vnet`` and the like are types of plugins.
     """
-    found, decoder, at = set(), json.JSONDecoder(), text.find("{")
+    found = set()
+    decoder = json.JSONDecoder()
+    at = text.find("{")
     while at >= 0:
         try:
             whole, at = decoder.raw_decode(text, at)
         except ValueError:
             return CniConfig()
         for plugin in whole.get("plugins", [whole])[:1]:
-            found.add((str(plugin.get("type") or ""), str((plugin.get("ipam") or {}).get("type") or "")))
+            found.add(
+                (str(plugin.get("type") or ""), str((plugin.get("ipam") or {}).get("type") or ""))
+            )
         at = text.find("{", at)
     plugin, ipam = next(iter(found)) if len(found) == 1 else ("", "")
     return CniConfig(plugin=plugin, ipam=ipam)

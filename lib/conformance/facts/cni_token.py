@@ -20,27 +20,51 @@ LIFE = timedelta(hours=24)
 class CniTokens:
     """Reads of one test."""
 
-    def __init__(self, kube: Kube, ends: Ends, windows: Sequence[NodeFacts], now: datetime | None = None) -> None:
+    def __init__(
+        self, kube: Kube, ends: Ends, windows: Sequence[NodeFacts], now: datetime | None = None
+    ) -> None:
         """``ends``: asks a Windows node (``Hosts.cni_tokens``); ``windows``: those that may be looked into."""
-        self._kube, self._ends, self.windows, self._now = kube, ends, windows, now or datetime.now(UTC)
+        self._kube = kube
+        self._ends = ends
+        self.windows = windows
+        self._now = now or datetime.now(UTC)
 
     def ended(self, node: str) -> Fact[bool]:
         """Whether a node's token has ended; not known where it has not, and calico-node began since it was new."""
         ends = [end for end in self._ends(node) if end is not None]
         if not ends:
-            return Fact(None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}")
-        now, told = self._now, f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
+            return Fact(
+                None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}"
+            )
+        now = self._now
+        told = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
         if min(ends) <= now:
             return Fact(True, f"{told}, which is over")
-        begun = max((began for pod in calico_pods(self._kube, [node]) for began in _began(pod)), default=None)
+        begun = max(
+            (began for pod in calico_pods(self._kube, [node]) for began in _began(pod)),
+            default=None,
+        )
         if begun is None or now - begun < LIFE:
             since = f"runs since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun else "is not seen to run"
             yet = f"{Unseen.BEGINS} yet: " if begun else ""
-            return Fact(None, f"{yet}{told}, and calico-node there {since}: shorter than the 24 h that a token lives")
-        return Fact(False, f"{told}, and calico-node there runs since {begun:%Y-%m-%dT%H:%M:%SZ}: it was renewed")
+            return Fact(
+                None,
+                f"{yet}{told}, and calico-node there {since}: shorter than the 24 h that a token lives",
+            )
+        return Fact(
+            False,
+            f"{told}, and calico-node there runs since {begun:%Y-%m-%dT%H:%M:%SZ}: it was renewed",
+        )
 
 
 def _began(pod: Obj) -> list[datetime]:
     """When the containers of a pod began that run."""
-    states = [status.get("state") or {} for status in (pod.get("status") or {}).get("containerStatuses") or []]
-    return [datetime.fromisoformat(state["running"]["startedAt"]) for state in states if "running" in state]
+    states = [
+        status.get("state") or {}
+        for status in (pod.get("status") or {}).get("containerStatuses") or []
+    ]
+    return [
+        datetime.fromisoformat(state["running"]["startedAt"])
+        for state in states
+        if "running" in state
+    ]

@@ -3,7 +3,9 @@
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 
-WHERE, LABEL, VALUE = "kube-system", "calico-conformance/cluster-disruptive", "allowed"
+WHERE = "kube-system"
+LABEL = "calico-conformance/cluster-disruptive"
+VALUE = "allowed"
 """The namespace that bears the label; whoever may label it owns the cluster."""
 
 

@@ -35,10 +35,15 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     network = calico.network()
     felix = felix_seen([pod for pod in pods(reading, calico.workloads) if is_calico_node(pod)])
     nodes = with_first_blocks(
-        reading, [_networked(node, network, calico) if node.os == "windows" else node for node in nodes]
+        reading,
+        [_networked(node, network, calico) if node.os == "windows" else node for node in nodes],
     )
-    nodes = [replace(node, felix_restarts=felix[node.name].restarts) if node.name in felix else node for node in nodes]
-    calico_version, platform = calico.version(), platforms.platform(reading, kube.discovery.group_versions(), git)
+    nodes = [
+        replace(node, felix_restarts=felix[node.name].restarts) if node.name in felix else node
+        for node in nodes
+    ]
+    calico_version = calico.version()
+    platform = platforms.platform(reading, kube.discovery.group_versions(), git)
     cni, ipam = calico.linux_cni()
     found = Facts(
         nodes=tuple(sorted(nodes, key=lambda node: (node.os, not node.control_plane, node.name))),
@@ -70,17 +75,23 @@ def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) 
     cni = network.cni(node)
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
-    plane, install = network.plane(node, cni), calico.install_on(node)
+    plane = network.plane(node, cni)
+    install = calico.install_on(node)
     return replace(node, cni=cni, ipam=ipam, plane=plane, pod_networks=networks, install=install)
 
 
 def node_facts(node: Obj) -> NodeFacts:
     """One Node object as facts."""
-    meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    meta = node["metadata"]
+    spec = node.get("spec") or {}
+    status = node.get("status") or {}
     info: dict[str, Any] = status.get("nodeInfo") or {}
     labels = dict(meta.get("labels") or {})
     windows = (info.get("operatingSystem") or labels.get("kubernetes.io/os")) == "windows"
-    addresses = {address.get("type"): address.get("address") for address in reversed(status.get("addresses") or [])}
+    addresses = {
+        address.get("type"): address.get("address")
+        for address in reversed(status.get("addresses") or [])
+    }
     kernel = str(info.get("kernelVersion") or "")
     annotations = dict(meta.get("annotations") or {})
     match = KERNEL.match(kernel) if windows else None
@@ -102,8 +113,12 @@ def node_facts(node: Obj) -> NodeFacts:
         labels=labels,
         annotations=annotations,
         taints=tuple(spec.get("taints") or ()),
-        pod_networks=tuple(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")])) if windows else (),
-        update=windows_update(kernel, labels, annotations) if windows else Fact(None, "not asked: no Windows node"),
+        pod_networks=tuple(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")]))
+        if windows
+        else (),
+        update=windows_update(kernel, labels, annotations)
+        if windows
+        else Fact(None, "not asked: no Windows node"),
     )
 
 
@@ -114,13 +129,17 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
         text = "\n".join(str(item) for item in ((config or {}).get("data") or {}).values())
         found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
         if found:
-            where = f"ConfigMap kube-system/{name} mode" + ("" if found[1] else " (empty: iptables)")
+            where = f"ConfigMap kube-system/{name} mode" + (
+                "" if found[1] else " (empty: iptables)"
+            )
             return Fact(found[1] or "iptables", where)
     for container in containers(reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")):
         flag = re.search(r"--proxy-mode=(\w+)", command_line(container))
         if flag:
             return Fact(flag[1], "DaemonSet kube-system/kube-proxy --proxy-mode")
-    return Fact(None, f"not known: {reading.reason('ConfigMap kube-proxy', 'DaemonSet kube-proxy')}")
+    return Fact(
+        None, f"not known: {reading.reason('ConfigMap kube-proxy', 'DaemonSet kube-proxy')}"
+    )
 
 
 def containers(workload: Obj | None) -> list[Obj]:

@@ -22,9 +22,14 @@ CALICO_COMMANDS = (("bridge", "fdb"),)
 
 
 def collect(
-    kube: Kube, *, namespaces: Sequence[str], nodes: Sequence[str], node_pods: Sequence[Workload] = (), tail: int = 300,
+    kube: Kube,
+    *,
+    namespaces: Sequence[str],
+    nodes: Sequence[str],
+    node_pods: Sequence[Workload] = (),
+    tail: int = 300,
     within: float = 10.0,
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Name of an attachment to its text.
 
     ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail`` lines of each log.
@@ -33,17 +38,24 @@ def collect(
     for namespace in namespaces:
         parts[f"events of {namespace}"] = functools.partial(_events, kube, namespace)
     for pod in calico_pods(kube, nodes):
-        meta, spec = pod["metadata"], pod["spec"]
+        meta = pod["metadata"]
+        spec = pod["spec"]
         for container in spec["containers"]:
             name = f"log of {meta['name']} {container['name']} on {spec['nodeName']}"
-            parts[name] = functools.partial(kube.logs, meta["namespace"], meta["name"], container["name"], tail=tail)
+            parts[name] = functools.partial(
+                kube.logs, meta["namespace"], meta["name"], container["name"], tail=tail
+            )
         if spec["containers"][0]["name"] == "calico-node":
             where = (meta["namespace"], meta["name"], "calico-node")
-            parts[f"fdb of {spec['nodeName']}"] = functools.partial(_ask, kube, where, CALICO_COMMANDS, within)
+            parts[f"fdb of {spec['nodeName']}"] = functools.partial(
+                _ask, kube, where, CALICO_COMMANDS, within
+            )
     for node_pod in node_pods:
         if node_pod.node in nodes:
             where = (node_pod.namespace, node_pod.pod, node_pod.container)
-            parts[f"routes of {node_pod.node}"] = functools.partial(_ask, kube, where, NODE_COMMANDS, within)
+            parts[f"routes of {node_pod.node}"] = functools.partial(
+                _ask, kube, where, NODE_COMMANDS, within
+            )
     with ThreadPoolExecutor(max_workers=8) as pool:
         return dict(zip(parts, pool.map(_guarded, parts.values()), strict=True))
 
@@ -61,7 +73,10 @@ def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
 
 def states(pods: Sequence[Obj]) -> dict[str, str]:
     """Name of an attachment to the status of each of these pods, as the API server has it."""
-    return {f"status of pod {pod['metadata']['name']}": json.dumps(pod.get("status") or {}, indent=2) for pod in pods}
+    return {
+        f"status of pod {pod['metadata']['name']}": json.dumps(pod.get("status") or {}, indent=2)
+        for pod in pods
+    }
 
 
 def _guarded(read: Callable[[], str]) -> str:
@@ -90,7 +105,9 @@ def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
             pods = kube.objects("v1", "Pod", namespace)
         except SuiteError:
             continue
-        found += [pod for pod in pods if is_calico_node(pod) and pod["spec"].get("nodeName") in nodes]
+        found += [
+            pod for pod in pods if is_calico_node(pod) and pod["spec"].get("nodeName") in nodes
+        ]
     return found
 
 
@@ -99,12 +116,18 @@ def is_calico_node(pod: Obj) -> bool:
     return str(pod["metadata"]["name"]).startswith("calico-node")
 
 
-def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[str]], within: float) -> str:
+def _ask(
+    kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[str]], within: float
+) -> str:
     texts = []
     for argv in commands:
         try:
             result = execute.run(kube, *where, argv, within=within)
-            text = result.output if result.exit_code == 0 else f"(exit {result.exit_code}) {result.output}"
+            text = (
+                result.output
+                if result.exit_code == 0
+                else f"(exit {result.exit_code}) {result.output}"
+            )
         except SuiteError as error:
             text = f"(not readable: {error})"
         texts.append(f"# {' '.join(argv)}\n{text}")

@@ -31,7 +31,8 @@ BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
 """In those that say whether a file has the settings; kube-proxy writes its flags by name, this one before the other."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 """Go's spellings."""
-NAMESPACE, PREFIX = "kube-system", "kube-proxy"
+NAMESPACE = "kube-system"
+PREFIX = "kube-proxy"
 HEAD = 64 * 1024
 """Bytes of a log's beginning, where the start is."""
 
@@ -59,13 +60,16 @@ def source_vip(line: str, text: str = "") -> str:
 
     By its command line, or by the ``text`` of the file that this names.
     """
-    found = [*(SOURCE_VIP if configuration(line) is None else SOURCE_VIP_SET).finditer(text or line)]
+    found = [
+        *(SOURCE_VIP if configuration(line) is None else SOURCE_VIP_SET).finditer(text or line)
+    ]
     return found[-1]["value"] if found else ""
 
 
 def logged(log: str) -> bool | None:
     """What the newest start in a log says; None: nothing."""
-    said, configured = None, False
+    said = None
+    configured = False
     for line in filter(LOGGED.search, log.splitlines()):
         if BEGINS.search(line):
             configured = configuration(line) is not None
@@ -79,7 +83,9 @@ def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
     try:
         pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []
     except SuiteError as error:
-        unread: Fact[bool] = Fact(None, f"not known: pods in {NAMESPACE} could not be listed: {_line(error)}")
+        unread: Fact[bool] = Fact(
+            None, f"not known: pods in {NAMESPACE} could not be listed: {_line(error)}"
+        )
         return [replace(node, dsr=unread) if node.os == "windows" else node for node in nodes]
     there = {
         pod["spec"]["nodeName"]: pod
@@ -87,26 +93,36 @@ def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
         if pod["metadata"]["name"].startswith(PREFIX) and pod["spec"].get("nodeName") in windows
     }
     with ThreadPoolExecutor(max_workers=8) as pool:
-        facts = dict(zip(windows, pool.map(lambda name: _of(kube, there.get(name)), windows), strict=True))
+        facts = dict(
+            zip(windows, pool.map(lambda name: _of(kube, there.get(name)), windows), strict=True)
+        )
     return [replace(node, dsr=facts[node.name]) if node.os == "windows" else node for node in nodes]
 
 
 def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
     if pod is None:
         return Fact(None, f"not known: no pod {PREFIX}* of {NAMESPACE} is on the node")
-    name, unread = f"{NAMESPACE}/{pod['metadata']['name']}", ""
+    name = f"{NAMESPACE}/{pod['metadata']['name']}"
+    unread = ""
     for container in pod["spec"]["containers"]:
         try:
-            value = logged(kube.logs(NAMESPACE, pod["metadata"]["name"], container["name"], head=HEAD))
+            value = logged(
+                kube.logs(NAMESPACE, pod["metadata"]["name"], container["name"], head=HEAD)
+            )
         except SuiteError as error:
-            value, unread = None, f"its log could not be read: {_line(error)}"
+            value = None
+            unread = f"its log could not be read: {_line(error)}"
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
         value = told(" ".join([*(container.get("command") or []), *(container.get("args") or [])]))
         if value is not None:
             return Fact(value, f"--enable-dsr in the arguments of pod {name}")
-    silent = "its arguments do not name --enable-dsr" if unread else "log and arguments do not name --enable-dsr"
+    silent = (
+        "its arguments do not name --enable-dsr"
+        if unread
+        else "log and arguments do not name --enable-dsr"
+    )
     return Fact(None, f"not known: pod {name}: {'; '.join(filter(None, (silent, unread)))}")
 
 

@@ -28,14 +28,20 @@ CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 """Where Felix runs on Windows and on Linux."""
 
 
-def felix_on(kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: bool = False) -> list[str]:
+def felix_on(
+    kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: bool = False
+) -> list[str]:
     """``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for each node.
 
     ``seconds``: how far back its log is read for the newest line that is a warning or worse.  ``unwell_only``: nothing
     of nodes where it is ready and has not restarted lately, or runs in no pod.
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
-    there = [node for node in dict.fromkeys(nodes) if not unwell_only or (node in pods and _is_unwell(pods[node]))]
+    there = [
+        node
+        for node in dict.fromkeys(nodes)
+        if not unwell_only or (node in pods and _is_unwell(pods[node]))
+    ]
     return [
         f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node is seen'}"
         for node in there
@@ -66,7 +72,9 @@ def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
     return found
 
 
-def felix_down(pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]) -> dict[str, str]:
+def felix_down(
+    pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]
+) -> dict[str, str]:
     """Those of these nodes on which Felix has one of these pods and does not run, each with what it does instead.
 
     ``before``: its restarts on them when the run began; one that has been started twice since does not run either.
@@ -89,14 +97,17 @@ def _told(kube: Kube, pod: Obj, seconds: float) -> str:
     words = [_state(pod), counted(restarts(pod), "restart")]
     if since := _started(pod):
         words.append(f"started {(datetime.now(UTC) - since).total_seconds():.0f} s ago")
-    meta, container = pod["metadata"], _container(pod)
+    meta = pod["metadata"]
+    container = _container(pod)
     log = f"kubectl logs -n {meta['namespace']} {meta['name']}{f' -c {container}' if container else ''}"
     return ", ".join([f"{', '.join(words)} ({log})", *_said(kube, pod, seconds)])
 
 
 def _container(pod: Obj) -> str:
     """Where its Felix runs; empty: in none."""
-    return next((str(each["name"]) for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), "")
+    return next(
+        (str(each["name"]) for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), ""
+    )
 
 
 def _state(pod: Obj) -> str:

@@ -22,9 +22,18 @@ def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFact
     if not windows:
         return nodes
     pods = reading.all("v1", "Pod")
-    affinities, blocks = (reading.all(V3, kind) or reading.all(CRD, kind) for kind in ("BlockAffinity", "IPAMBlock"))
-    why = "" if pods and affinities else f"not known: {reading.reason('Pod', 'BlockAffinity', 'IPAMBlock')}"
-    found = {node.name: Fact[str](None, why) if why else _of(node, pods, affinities, blocks) for node in windows}
+    affinities, blocks = (
+        reading.all(V3, kind) or reading.all(CRD, kind) for kind in ("BlockAffinity", "IPAMBlock")
+    )
+    why = (
+        ""
+        if pods and affinities
+        else f"not known: {reading.reason('Pod', 'BlockAffinity', 'IPAMBlock')}"
+    )
+    found = {
+        node.name: Fact[str](None, why) if why else _of(node, pods, affinities, blocks)
+        for node in windows
+    }
     return [replace(node, first_block=found.get(node.name, node.first_block)) for node in nodes]
 
 
@@ -35,14 +44,26 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
         if pod["spec"].get("nodeName") == node.name and not pod["spec"].get("hostNetwork")
     ]
     if own:
-        return Fact(None, f"node {node.name} had {counted(len(own), 'pod')} when the run began: {own[0]}")
+        return Fact(
+            None, f"node {node.name} had {counted(len(own), 'pod')} when the run began: {own[0]}"
+        )
     claimed = [
-        one["spec"]["cidr"] for one in affinities if one["spec"].get("node") == node.name and confirmed(one["spec"])
+        one["spec"]["cidr"]
+        for one in affinities
+        if one["spec"].get("node") == node.name and confirmed(one["spec"])
     ]
-    there = [block["spec"] for block in blocks if block["spec"]["cidr"] in claimed and affine(block) == node.name]
+    there = [
+        block["spec"]
+        for block in blocks
+        if block["spec"]["cidr"] in claimed and affine(block) == node.name
+    ]
     lacking = [
         *([] if there else ["no block"]),
-        *([] if all(reservations(spec) == RESERVATION for spec in there) else ["a block without its reservations"]),
+        *(
+            []
+            if all(reservations(spec) == RESERVATION for spec in there)
+            else ["a block without its reservations"]
+        ),
         *([] if ADDRESS in node.annotations else [f"no annotation {ADDRESS}"]),
     ]
     source = f"BlockAffinities, IPAMBlocks and annotations while it had no pod: {', '.join(claimed) or 'nothing'}"

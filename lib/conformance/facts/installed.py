@@ -46,11 +46,15 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
                 found.setdefault((workload, container, image, digest), set()).update({node} - {""})
     return tuple(
         Component(
-            workload=workload, container=container, image=image, version=tag(image), digest=digest,
+            workload=workload,
+            container=container,
+            image=image,
+            version=tag(image),
+            digest=digest,
             nodes=tuple(sorted(nodes)),
         )
         for (workload, container, image, digest), nodes in sorted(found.items())
-    )  # fmt: skip
+    )
 
 
 def owner(pod: Obj) -> str:
@@ -72,12 +76,16 @@ def tag(image: str) -> str:
 
 def _ran(pod: Obj) -> Iterator[tuple[str, str, str]]:
     """Container, image and digest of what a pod has started."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    spec = pod.get("spec") or {}
+    status = pod.get("status") or {}
     named = {
         init_container["name"]: str(init_container.get("image") or "")
         for init_container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
     }
-    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+    for container_status in [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]:
         digest = str(container_status.get("imageID") or "").rpartition("@")[2]
         if container_status.get("name") in named:
             yield (

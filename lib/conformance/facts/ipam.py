@@ -14,7 +14,9 @@ RESERVED = "windows-reserved-ipam-handle"
 """Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
 RESERVATION = ["first", "second", "third", "last"]
 NOT_RESERVED = "not reserved"
-OWN_BLOCK, IN_A_BLOCK, FITS = "own block", "in a block", "fits"
+OWN_BLOCK = "own block"
+IN_A_BLOCK = "in a block"
+FITS = "fits"
 Network = ipaddress.IPv4Network
 
 
@@ -25,7 +27,9 @@ class IpamFacts:
     """Other plugins claim no blocks: there it would find none, and that would say nothing."""
 
     def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
-        self._kube, self._facts, self._calico = kube, facts, calico
+        self._kube = kube
+        self._facts = facts
+        self._calico = calico
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
@@ -43,9 +47,15 @@ class IpamFacts:
         """
         claimed, source = self._claimed(node)
         specs = [
-            affinity["spec"] for affinity in self._calico.listed("BlockAffinity")[0] if confirmed(affinity["spec"])
+            affinity["spec"]
+            for affinity in self._calico.listed("BlockAffinity")[0]
+            if confirmed(affinity["spec"])
         ]
-        others = {spec["cidr"]: f"which node {spec['node']} has too" for spec in specs if spec["node"] != node}
+        others = {
+            spec["cidr"]: f"which node {spec['node']} has too"
+            for spec in specs
+            if spec["node"] != node
+        }
         claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
         told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
         words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
@@ -55,14 +65,17 @@ class IpamFacts:
 
     def first_block(self, node: str) -> dict[str, Fact[str]]:
         """What a node had when the run began, if it had no pods then: its block, and what belongs to that."""
-        return {f"node {node} without pods": one.first_block for one in self.windows if one.name == node}
+        return {
+            f"node {node} without pods": one.first_block for one in self.windows if one.name == node
+        }
 
     def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
         """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a number."""
         found, source = self._blocks(node)
         return {
             f"reserved in block {block['spec']['cidr']} of node {node}": Fact(
-                reservations(block["spec"]), f"IPAMBlock {block['spec']['cidr']} .spec.allocations; {source}"
+                reservations(block["spec"]),
+                f"IPAMBlock {block['spec']['cidr']} .spec.allocations; {source}",
             )
             for block in found
         }
@@ -74,7 +87,9 @@ class IpamFacts:
         listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
         return {
             _name(pod, node): Fact(
-                OWN_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, outside {listed}",
+                OWN_BLOCK
+                if any(address in cidr for cidr in cidrs)
+                else f"{address}, outside {listed}",
                 f"its .status.podIP {address}; {source}",
             )
             for pod, address in self._pods(node)
@@ -83,7 +98,9 @@ class IpamFacts:
     def known(self, node: str) -> dict[str, Fact[str]]:
         """For every pod of a node whether its address lies in any block of this cluster: ``in a block``, or not."""
         blocks, api = self._calico.listed("IPAMBlock")
-        cidrs = [Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]]
+        cidrs = [
+            Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]
+        ]
         return {
             _name(pod, node): Fact(
                 IN_A_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, in no block",
@@ -99,8 +116,12 @@ class IpamFacts:
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
             return {}
-        value = FITS if int(pods) <= sum(left) else f"{pods}, its block leaves {sum(left)} addresses"
-        return {f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")}
+        value = (
+            FITS if int(pods) <= sum(left) else f"{pods}, its block leaves {sum(left)} addresses"
+        )
+        return {
+            f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")
+        }
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
         """For every pod of a node whether its address is one that is kept back: ``not reserved``, or for what.
@@ -112,7 +133,12 @@ class IpamFacts:
         kept = {
             address: f"{which} of block {cidr}"
             for cidr in (Network(block["spec"]["cidr"]) for block in blocks)
-            for address, which in ((cidr[0], "first"), (cidr[1], "second"), (cidr[2], "third"), (cidr[-1], "last"))
+            for address, which in (
+                (cidr[0], "first"),
+                (cidr[1], "second"),
+                (cidr[2], "third"),
+                (cidr[-1], "last"),
+            )
         }
         reserving = self._reserving()
         found = {}
@@ -124,7 +150,8 @@ class IpamFacts:
             ]
             why = [kept[address]] if address in kept else by
             found[_name(pod, node)] = Fact(
-                f"{address}, {why[0]}" if why else NOT_RESERVED, f"its .status.podIP {address}; {source}"
+                f"{address}, {why[0]}" if why else NOT_RESERVED,
+                f"its .status.podIP {address}; {source}",
             )
         return found
 
@@ -151,7 +178,11 @@ class IpamFacts:
             spec = affinity["spec"]
             if spec.get("node") == node and confirmed(spec):
                 cidr = str(spec["cidr"])
-                of_another = "" if owners.get(cidr) == node else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
+                of_another = (
+                    ""
+                    if owners.get(cidr) == node
+                    else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
+                )
                 found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
 
@@ -191,10 +222,16 @@ def affine(block: Obj) -> str:
 def reservations(spec: Obj) -> list[str]:
     """Ordinals that the block's allocations give to Windows' reservation, the outermost by their names."""
     attributes = spec.get("attributes") or []
-    ours = {index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED}
+    ours = {
+        index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED
+    }
     allocations = spec.get("allocations") or []
     names = {0: "first", 1: "second", 2: "third", len(allocations) - 1: "last"}
-    return [names.get(ordinal, f"number {ordinal}") for ordinal, index in enumerate(allocations) if index in ours]
+    return [
+        names.get(ordinal, f"number {ordinal}")
+        for ordinal, index in enumerate(allocations)
+        if index in ours
+    ]
 
 
 def _name(pod: Obj, node: str) -> str:

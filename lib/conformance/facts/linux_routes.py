@@ -15,28 +15,52 @@ AGGREGATED = "one route for the whole block"
 class LinuxRoutes:
     """Reads of one test.  ``look``: looks into a Linux node."""
 
-    def __init__(self, kube: Kube, calico: CalicoObjects, look: Callable[[str], LinuxFacts]) -> None:
-        self._kube, self._calico, self._look = kube, calico, look
+    def __init__(
+        self, kube: Kube, calico: CalicoObjects, look: Callable[[str], LinuxFacts]
+    ) -> None:
+        self._kube = kube
+        self._calico = calico
+        self._look = look
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
         """How a Linux node routes each block of Windows nodes, ``one route for the whole block``, and nobody's."""
-        seen = {ipaddress.IPv4Network(route.destination): route for route in self._look(linux).routes}
-        found, source = dict[str, Fact[str]](), f"ip route on node {linux}"
+        seen = {
+            ipaddress.IPv4Network(route.destination): route for route in self._look(linux).routes
+        }
+        found = dict[str, Fact[str]]()
+        source = f"ip route on node {linux}"
         for name, blocks in self._calico.blocks().items():
             owner = name.removeprefix("blocks of node ")
             for cidr in map(ipaddress.IPv4Network, blocks.value or []):
-                inside = [f"{net} dev {one.device}" for net, one in seen.items() if net.subnet_of(cidr) and net != cidr]
+                inside = [
+                    f"{net} dev {one.device}"
+                    for net, one in seen.items()
+                    if net.subnet_of(cidr) and net != cidr
+                ]
                 told = f"routes within it: {', '.join(inside)}" if inside else AGGREGATED
-                if other := self._calico.by_another(seen[cidr].gateway, owner) if cidr in seen else "":
+                if (
+                    other := self._calico.by_another(seen[cidr].gateway, owner)
+                    if cidr in seen
+                    else ""
+                ):
                     told = f"by {seen[cidr].gateway}, which is node {other}"
                 told = told if cidr in seen else "no route for the whole block"
                 found[f"route of node {linux} to {cidr} of node {owner}"] = Fact(told, source)
-        taken = [ipaddress.IPv4Network(one["spec"]["cidr"]) for one in self._calico.listed("BlockAffinity")[0]]
-        pools = [ipaddress.IPv4Network(str(pool.value)) for pool in self._calico.pool_cidrs().values()]
+        taken = [
+            ipaddress.IPv4Network(one["spec"]["cidr"])
+            for one in self._calico.listed("BlockAffinity")[0]
+        ]
+        pools = [
+            ipaddress.IPv4Network(str(pool.value)) for pool in self._calico.pool_cidrs().values()
+        ]
         for net, route in seen.items():
-            in_pool = route.gateway and net.prefixlen < 32 and any(net.subnet_of(pool) for pool in pools)
+            in_pool = (
+                route.gateway and net.prefixlen < 32 and any(net.subnet_of(pool) for pool in pools)
+            )
             if in_pool and not any(net.overlaps(block) for block in taken):
-                found[f"route of node {linux} to {net}"] = Fact(f"by {route.gateway} to a block of no node", source)
+                found[f"route of node {linux} to {net}"] = Fact(
+                    f"by {route.gateway} to a block of no node", source
+                )
         return found
 
     def by_ipip(self, linux: str) -> dict[str, Fact[list[str]]]:

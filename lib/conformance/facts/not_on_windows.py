@@ -18,7 +18,9 @@ class NotOnWindows:
     """Reads of one worker."""
 
     def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
-        self._kube, self._facts, self._calico = kube, facts, calico
+        self._kube = kube
+        self._facts = facts
+        self._calico = calico
 
     def keys(self, node: str) -> dict[str, Fact[str]]:
         """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
@@ -27,16 +29,28 @@ class NotOnWindows:
             raise Unseen(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
         said = self._annotations()
         if not any(KEY in said.get(linux.name, {}) for linux in self._facts.by_os("linux")):
-            raise MissingCapability(f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first")
-        return {f"WireGuard key of node {node}": Fact(said.get(node, {}).get(KEY, NONE), f"its annotation {KEY}")}
+            raise MissingCapability(
+                f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first"
+            )
+        return {
+            f"WireGuard key of node {node}": Fact(
+                said.get(node, {}).get(KEY, NONE), f"its annotation {KEY}"
+            )
+        }
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
         """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods have some."""
-        pods = [pod for pod in self._kube.objects("v1", "Pod") if not pod["spec"].get("hostNetwork")]
+        pods = [
+            pod for pod in self._kube.objects("v1", "Pod") if not pod["spec"].get("hostNetwork")
+        ]
         linux = {one.name for one in self._facts.by_os("linux")}
         if not any(_six(pod) for pod in pods if pod["spec"].get("nodeName") in linux):
             raise Unseen("no Linux pod has an address of IPv6", "give the cluster both")
-        there = [pod for pod in pods if pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("podIP")]
+        there = [
+            pod
+            for pod in pods
+            if pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("podIP")
+        ]
         found = {
             f"IPv6 of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
                 ", ".join(_six(pod)) or NONE, "its .status.podIPs"
@@ -45,7 +59,9 @@ class NotOnWindows:
         }
         own = self._annotations().get(node, {})
         told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
-        return found | {f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")}
+        return found | {
+            f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")
+        }
 
     def _annotations(self) -> dict[str, dict[str, str]]:
         nodes = self._kube.objects("v1", "Node")

@@ -17,7 +17,8 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts, NodeFacts
 
-V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+V3 = "projectcalico.org/v3"
+CRD = "crd.projectcalico.org/v1"
 ADDRESS = "projectcalico.org/IPv4Address"
 SELECTORS = ("nodeSelector", "namespaceSelector")
 """Of an IPPool: which nodes' and which namespaces' pods it is for."""
@@ -27,7 +28,8 @@ class CalicoObjects:
     """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube, self._facts = kube, facts
+        self._kube = kube
+        self._facts = facts
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
@@ -45,14 +47,17 @@ class CalicoObjects:
     def kubernetes(self) -> dict[str, Fact[tuple[int, int]]]:
         told = self._facts.kubernetes_version
         numbers = Version.parse(told.value).numbers if told.value else ()
-        return {"Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)}
+        return {
+            "Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)
+        }
 
     def calico_version(self) -> dict[str, Fact[str]]:
         """Calico's version, and that of every Windows node of which it is known."""
         own = {
             f"Calico's version on node {node.name}": self._facts.calico_on_nodes[node.name]
             for node in self._facts.by_os("windows")
-            if node.name in self._facts.calico_on_nodes and self._facts.calico_on_nodes[node.name].known
+            if node.name in self._facts.calico_on_nodes
+            and self._facts.calico_on_nodes[node.name].known
         }
         return {"Calico's version": self._facts.calico_version} | own
 
@@ -61,8 +66,16 @@ class CalicoObjects:
         found = {}
         for node in self._facts.by_os("windows"):
             calico = self._facts.calico_on(node.name)
-            there = BuildUnderCalico(node.windows_build, calico.value) if node.windows_build and calico.known else None
-            told = calico.source if calico.known else f"{calico.source}; --windows-calico-version names its version"
+            there = (
+                BuildUnderCalico(node.windows_build, calico.value)
+                if node.windows_build and calico.known
+                else None
+            )
+            told = (
+                calico.source
+                if calico.known
+                else f"{calico.source}; --windows-calico-version names its version"
+            )
             source = f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {told}"
             found[f"build of node {node.name}"] = Fact(there, source)
         return found
@@ -71,7 +84,9 @@ class CalicoObjects:
         """Build and revision of a Windows node, ``(20348, 2762)``."""
         one = next(one for one in self.windows if one.name == node)
         return {
-            f"build of node {node}": Fact(one.windows_build, f".status.nodeInfo.kernelVersion {one.kernel_version}")
+            f"build of node {node}": Fact(
+                one.windows_build, f".status.nodeInfo.kernelVersion {one.kernel_version}"
+            )
         }
 
     def windows_runtimes(self) -> dict[str, Fact[str]]:
@@ -92,11 +107,14 @@ class CalicoObjects:
         """CIDR of every enabled IPv4 pool that gives addresses to pods, or those for pods ``anywhere`` alone."""
         pools, api = self.listed("IPPool")
         return {
-            f"IPPool {pool['metadata']['name']}": Fact(pool["spec"]["cidr"], f"its .spec.cidr ({api})")
+            f"IPPool {pool['metadata']['name']}": Fact(
+                pool["spec"]["cidr"], f"its .spec.cidr ({api})"
+            )
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
             if "Workload" in (pool["spec"].get("allowedUses") or ["Workload"])
-            if not anywhere or all(pool["spec"].get(key) in (None, "", "all()") for key in SELECTORS)
+            if not anywhere
+            or all(pool["spec"].get(key) in (None, "", "all()") for key in SELECTORS)
         }
 
     def shapes(self) -> dict[str, Fact[str]]:
@@ -106,7 +124,8 @@ class CalicoObjects:
             return {"BGP": bgp}
 
         def shape(spec: Obj) -> str:
-            vxlan, ipip = spec.get("vxlanMode") or "Never", spec.get("ipipMode") or "Never"
+            vxlan = spec.get("vxlanMode") or "Never"
+            ipip = spec.get("ipipMode") or "Never"
             words = [
                 *([] if vxlan == "Never" else ["VXLAN" if vxlan == "Always" else f"VXLAN {vxlan}"]),
                 *([] if ipip == "Never" else [f"IPIP {ipip}"]),
@@ -114,7 +133,10 @@ class CalicoObjects:
             return f"{' and '.join(words) or 'no encapsulation'} with BGP {str(bgp.value).lower()}"
 
         found = self._of_pools("vxlanMode, .spec.ipipMode", shape)
-        return {name: Fact(fact.value, f"{fact.source}; BGP: {bgp.source}") for name, fact in found.items()}
+        return {
+            name: Fact(fact.value, f"{fact.source}; BGP: {bgp.source}")
+            for name, fact in found.items()
+        }
 
     def pool_kinds(self) -> dict[str, Fact[list[str]]]:
         """The kinds of IPv4 pools that there are: ``VXLAN``, ``IPIP``, ``no encapsulation``.
@@ -122,18 +144,28 @@ class CalicoObjects:
         Enabled ones, and disabled ones from which nodes still have blocks.
         """
         pools, api = self.listed("IPPool")
-        blocks = [ipaddress.ip_network(block["spec"]["cidr"]) for block in self.listed("IPAMBlock")[0]]
+        blocks = [
+            ipaddress.ip_network(block["spec"]["cidr"]) for block in self.listed("IPAMBlock")[0]
+        ]
         kinds: dict[str, list[str]] = {}
         for pool in pools:
             spec = pool["spec"]
             whole = ipaddress.ip_network(spec["cidr"])
-            used = any(block.version == whole.version and block.subnet_of(whole) for block in blocks)  # type: ignore[arg-type]
+            used = any(
+                block.version == whole.version and block.subnet_of(whole) for block in blocks
+            )  # type: ignore[arg-type]
             if whole.version == 4 and (used or not spec.get("disabled")):
-                modes = [name for name in ("vxlan", "ipip") if (spec.get(f"{name}Mode") or "Never") != "Never"]
-                kinds.setdefault(" and ".join(map(str.upper, modes)) or "no encapsulation", []).append(
-                    pool["metadata"]["name"]
-                )
-        source = "; ".join(f"{kind}: IPPool {', '.join(names)}" for kind, names in sorted(kinds.items()))
+                modes = [
+                    name
+                    for name in ("vxlan", "ipip")
+                    if (spec.get(f"{name}Mode") or "Never") != "Never"
+                ]
+                kinds.setdefault(
+                    " and ".join(map(str.upper, modes)) or "no encapsulation", []
+                ).append(pool["metadata"]["name"])
+        source = "; ".join(
+            f"{kind}: IPPool {', '.join(names)}" for kind, names in sorted(kinds.items())
+        )
         return {"kinds of IPv4 pools": Fact(sorted(kinds), f"{source} ({api})")} if kinds else {}
 
     def bgp(self) -> dict[str, Fact[str]]:
@@ -143,7 +175,9 @@ class CalicoObjects:
             value = ((installation.get("spec") or {}).get("calicoNetwork") or {}).get("bgp")
             where = "Installation default .spec.calicoNetwork.bgp"
             return {
-                "BGP": Fact(str(value), where) if value else Fact("Enabled", f"{where} is not set, which enables it")
+                "BGP": Fact(str(value), where)
+                if value
+                else Fact("Enabled", f"{where} is not set, which enables it")
             }
         config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
         backend = ((config or {}).get("data") or {}).get("calico_backend")
@@ -156,7 +190,11 @@ class CalicoObjects:
                 mesh = (found.get("spec") or {}).get("nodeToNodeMeshEnabled", True)
                 where = f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})"
                 return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
-        return {"BGP": Fact(None, "there is no Installation, no calico-config and no BGPConfiguration to read")}
+        return {
+            "BGP": Fact(
+                None, "there is no Installation, no calico-config and no BGPConfiguration to read"
+            )
+        }
 
     def mtu(self) -> Fact[int]:
         """The MTU that Calico was told to give to pods; None: nothing was set, it finds one out by itself."""
@@ -167,7 +205,9 @@ class CalicoObjects:
             found["Installation default .spec.calicoNetwork.mtu"] = network.get("mtu")
         config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
         if config is not None:
-            found["ConfigMap kube-system/calico-config veth_mtu"] = (config.get("data") or {}).get("veth_mtu")
+            found["ConfigMap kube-system/calico-config veth_mtu"] = (config.get("data") or {}).get(
+                "veth_mtu"
+            )
         for api in (V3, CRD):
             felix = self._find(api, "FelixConfiguration", "default")
             if felix is not None:
@@ -184,19 +224,35 @@ class CalicoObjects:
 
         The way of installation is part of it under etcd alone: every way goes with the Kubernetes API.
         """
-        mode, datastore, install = self._facts.mode, self._facts.datastore, self._facts.install
-        asked: list[Fact[Any]] = [mode, datastore, *([install] if datastore.value == "etcd" else [])]
+        mode = self._facts.mode
+        datastore = self._facts.datastore
+        install = self._facts.install
+        asked: list[Fact[Any]] = [
+            mode,
+            datastore,
+            *([install] if datastore.value == "etcd" else []),
+        ]
         unknown = next((fact for fact in asked if fact.value is None), None)
         if unknown is not None:
             return {"mode and datastore": Fact(None, unknown.source)}
-        source = f"mode: {mode.source}; datastore: {datastore.source}; installation: {install.source}"
-        phrase = f"{mode.value} on {datastore.value}" + (f" by {install.value}" if datastore.value == "etcd" else "")
+        source = (
+            f"mode: {mode.source}; datastore: {datastore.source}; installation: {install.source}"
+        )
+        phrase = f"{mode.value} on {datastore.value}" + (
+            f" by {install.value}" if datastore.value == "etcd" else ""
+        )
         return {"mode and datastore": Fact(phrase, source)}
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
         """Whether a node announces ``an address``; whether that is its own its host alone says, which may have many."""
-        told = (self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}).get(ADDRESS, "")
-        return {f"annotation {ADDRESS} of node {node}": Fact("an address" if told else "none", told or "(none)")}
+        told = (self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}).get(
+            ADDRESS, ""
+        )
+        return {
+            f"annotation {ADDRESS} of node {node}": Fact(
+                "an address" if told else "none", told or "(none)"
+            )
+        }
 
     def datastore_types(self) -> dict[str, Fact[str]]:
         """DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
@@ -206,16 +262,24 @@ class CalicoObjects:
         reading = Reading(self._kube)
         found = workloads(reading)
         if found.windows is None or found.linux is None:
-            raise NotAboutThisCluster("it is about DaemonSets of Calico on both systems; here: not on both")
-        linux, windows = (variable(reading, one, "DATASTORE_TYPE") for one in (found.linux, found.windows))
+            raise NotAboutThisCluster(
+                "it is about DaemonSets of Calico on both systems; here: not on both"
+            )
+        linux, windows = (
+            variable(reading, one, "DATASTORE_TYPE") for one in (found.linux, found.windows)
+        )
         value = "the same" if linux == windows else f"{linux} on Linux, {windows} on Windows"
         source = f"{described(found.linux)}, {described(found.windows)}: {windows}"
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
         """The node that a next hop towards ``owner``'s pods is, where it is a third one that no BGPPeer makes it."""
-        other = next((node.name for node in self._facts.nodes if hop and hop == address_of(node)), owner)
-        if other == owner or any(one["spec"].get("nextHopMode") == "Self" for one in self.listed("BGPPeer")[0]):
+        other = next(
+            (node.name for node in self._facts.nodes if hop and hop == address_of(node)), owner
+        )
+        if other == owner or any(
+            one["spec"].get("nextHopMode") == "Self" for one in self.listed("BGPPeer")[0]
+        ):
             return ""
         return other
 
@@ -227,7 +291,9 @@ class CalicoObjects:
                 where = f"{kind} default .spec.strictAffinity ({api})"
                 if found is None:
                     return {
-                        f"{kind} default": Fact(False, f"there is no {kind} default ({api}), and false is the default")
+                        f"{kind} default": Fact(
+                            False, f"there is no {kind} default ({api}), and false is the default"
+                        )
                     }
                 value = (found.get("spec") or {}).get("strictAffinity", False)
                 return {f"{kind} default .spec.strictAffinity": Fact(bool(value), where)}
@@ -236,27 +302,37 @@ class CalicoObjects:
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
         """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self.listed("BlockAffinity")
-        names = [node.name for node in (self._facts.nodes if of_all else self._facts.by_os("windows"))]
+        names = [
+            node.name for node in (self._facts.nodes if of_all else self._facts.by_os("windows"))
+        ]
         found: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
             spec = affinity["spec"]
             if spec.get("node") in found and confirmed(spec):
                 found[spec["node"]].append(spec["cidr"])
         return {
-            f"blocks of node {name}": Fact(sorted(cidrs), f"BlockAffinities ({api})") for name, cidrs in found.items()
+            f"blocks of node {name}": Fact(sorted(cidrs), f"BlockAffinities ({api})")
+            for name, cidrs in found.items()
         }
 
     def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
         """Where the address of every pod of a node lies: ``in its node's podCIDR``, or which it is."""
         spec = self._kube.get("v1", "Node", node)["spec"]
-        cidrs = [one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one]
+        cidrs = [
+            one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one
+        ]
         found = {}
         for pod in self._kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
-            own, name = (pod.get("status") or {}).get("podIP") or "", pod["metadata"]["name"]
+            own = (pod.get("status") or {}).get("podIP") or ""
+            name = pod["metadata"]["name"]
             if own and ":" not in own and not pod["spec"].get("hostNetwork"):
-                inside = any(ipaddress.ip_address(own) in ipaddress.ip_network(cidr) for cidr in cidrs)
+                inside = any(
+                    ipaddress.ip_address(own) in ipaddress.ip_network(cidr) for cidr in cidrs
+                )
                 where = "in its node's podCIDR" if inside else own
-                found[f"address of pod {name} on node {node}"] = Fact(where, f"podCIDR {', '.join(cidrs) or 'none'}")
+                found[f"address of pod {name} on node {node}"] = Fact(
+                    where, f"podCIDR {', '.join(cidrs) or 'none'}"
+                )
         return found
 
     def listed(self, kind: str) -> tuple[list[Obj], str]:
@@ -267,10 +343,12 @@ class CalicoObjects:
                     return self._kube.objects(api, kind), api
                 except ApiRefused as refusal:
                     raise MissingCapability(
-                        f"{kind} ({api}) could not be read: {refusal.message}", "give the run the right to list it"
+                        f"{kind} ({api}) could not be read: {refusal.message}",
+                        "give the run the right to list it",
                     ) from refusal
         raise MissingCapability(
-            f"the cluster serves {kind} neither by {V3} nor by {CRD}", "Calico's objects are in another datastore"
+            f"the cluster serves {kind} neither by {V3} nor by {CRD}",
+            "Calico's objects are in another datastore",
         )
 
     def serves(self, kind: str) -> bool:
@@ -280,7 +358,9 @@ class CalicoObjects:
     def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
         pools, api = self.listed("IPPool")
         return {
-            f"IPPool {pool['metadata']['name']}": Fact(value(pool["spec"]), f"its .spec.{field} ({api})")
+            f"IPPool {pool['metadata']['name']}": Fact(
+                value(pool["spec"]), f"its .spec.{field} ({api})"
+            )
             for pool in pools
             if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
         }
@@ -290,7 +370,8 @@ class CalicoObjects:
             return self._kube.find(api, kind, name, namespace)
         except ApiRefused as refusal:
             raise MissingCapability(
-                f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
+                f"{kind} {name} could not be read: {refusal.message}",
+                "give the run the right to get it",
             ) from refusal
 
 

@@ -11,24 +11,31 @@ from conformance.model.facts import Fact, Facts
 
 WINDOWS = "calico-windows"
 ENDPOINT = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
-DEMANDED, RENDERED, NOTHING = "as demanded", "as rendered", "nothing"
+DEMANDED = "as demanded"
+RENDERED = "as rendered"
+NOTHING = "nothing"
 
 
 class OperatorFacts:
     """Reads of one test."""
 
     def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
-        self._reading, self._facts, self._calico = Reading(kube), facts, calico
+        self._reading = Reading(kube)
+        self._facts = facts
+        self._calico = calico
 
     def demands(self) -> dict[str, Fact[str]]:
         """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or what is there."""
         spec = self._installation()["spec"]
-        network, at = spec.get("calicoNetwork") or {}, "Installation default .spec"
+        network = spec.get("calicoNetwork") or {}
+        at = "Installation default .spec"
         services = spec.get("serviceCIDRs") or []
-        config = self._reading.one("v1", "ConfigMap", "kubernetes-services-endpoint", "tigera-operator")
-        if config is None and not self._reading.reason(label := "ConfigMap kubernetes-services-endpoint").startswith(
-            "there is no "
-        ):
+        config = self._reading.one(
+            "v1", "ConfigMap", "kubernetes-services-endpoint", "tigera-operator"
+        )
+        if config is None and not self._reading.reason(
+            label := "ConfigMap kubernetes-services-endpoint"
+        ).startswith("there is no "):
             raise MissingCapability(self._reading.reason(label), "give the run the right to get it")
         absent = [key for key in ENDPOINT if not ((config or {}).get("data") or {}).get(key)]
         found = {
@@ -45,7 +52,8 @@ class OperatorFacts:
             if ":" not in str(pool.get("cidr")):
                 right = named in ("VXLAN", "None")
                 found[f"encapsulation of {pool.get('cidr')}"] = Fact(
-                    DEMANDED if right else named, f"{at}.calicoNetwork.ipPools[].encapsulation {named}"
+                    DEMANDED if right else named,
+                    f"{at}.calicoNetwork.ipPools[].encapsulation {named}",
                 )
         if self._facts.ipam.value == "calico-ipam":
             for name, strict in self._calico.strict_affinity().items():
@@ -63,17 +71,24 @@ class OperatorFacts:
             told = Fact(unwell[0] if unwell else "Available", told.source)
         daemons = self._workloads().windows
         status = (daemons or {}).get("status") or {}
-        wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
+        wanted = status.get("desiredNumberScheduled", 0)
+        ready = status.get("numberReady", 0)
         count = "all ready" if wanted and wanted == ready else f"{ready} of {wanted} ready"
-        return {f"TigeraStatus {WINDOWS}": told, described(daemons): Fact(count, ".status of the DaemonSet")}
+        return {
+            f"TigeraStatus {WINDOWS}": told,
+            described(daemons): Fact(count, ".status of the DaemonSet"),
+        }
 
     def shape(self) -> dict[str, Fact[str]]:
         """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further containers are no matter."""
         daemons = self._workloads().windows
         if daemons is None:
-            raise MissingCapability("there is no DaemonSet of Calico for Windows nodes", "see XOP-1")
+            raise MissingCapability(
+                "there is no DaemonSet of Calico for Windows nodes", "see XOP-1"
+            )
         spec = daemons["spec"]["template"]["spec"]
-        security, selector = spec.get("securityContext") or {}, spec.get("nodeSelector") or {}
+        security = spec.get("securityContext") or {}
+        selector = spec.get("nodeSelector") or {}
         names = {container["name"] for container in all_containers(daemons)}
         wanted = {"felix": True, "node": True}
         if self._facts.mode.value in ("vxlan", "bgp"):
@@ -88,7 +103,9 @@ class OperatorFacts:
         }
         where = f"{described(daemons)}; mode {self._facts.mode.value}, CNI {self._facts.cni.value}"
         return {
-            name: Fact(RENDERED if is_there == right else f"{is_there}, in place of {right}".lower(), where)
+            name: Fact(
+                RENDERED if is_there == right else f"{is_there}, in place of {right}".lower(), where
+            )
             for name, (is_there, right) in seen.items()
         }
 
@@ -100,7 +117,11 @@ class OperatorFacts:
         self._installation()
         found = self._workloads()
         own = described(found.windows) if found.of_the_operator else NOTHING
-        return {"what the operator has laid on Windows nodes": Fact(own, "DaemonSets that Installation default owns")}
+        return {
+            "what the operator has laid on Windows nodes": Fact(
+                own, "DaemonSets that Installation default owns"
+            )
+        }
 
     def _installation(self) -> Obj:
         found = self._reading.one("operator.tigera.io/v1", "Installation", "default")

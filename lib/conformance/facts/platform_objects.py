@@ -14,7 +14,8 @@ class PlatformObjects:
     """Reads of one test."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube, self._facts = kube, facts
+        self._kube = kube
+        self._facts = facts
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
@@ -22,7 +23,8 @@ class PlatformObjects:
 
     def windows_ipam(self) -> dict[str, Fact[str]]:
         """``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where there is no such object."""
-        reading, name = Reading(self._kube), "ConfigMap amazon-vpc-cni"
+        reading = Reading(self._kube)
+        name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
         missing = found is None and not reading.reason(name).startswith("there is no ")
         value = str(((found or {}).get("data") or {}).get("enable-windows-ipam") or "not set")
@@ -38,12 +40,20 @@ class PlatformObjects:
     def reflector(self, node: str) -> dict[str, Fact[str]]:
         """The reflector's cluster id that a node has, ``none`` where it is no reflector."""
         notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
-        return {f"route reflector's cluster id of node {node}": Fact(notes.get(REFLECTOR) or "none", REFLECTOR)}
+        return {
+            f"route reflector's cluster id of node {node}": Fact(
+                notes.get(REFLECTOR) or "none", REFLECTOR
+            )
+        }
 
     def backend(self, node: str) -> dict[str, Fact[str]]:
         """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ...; not known where it says nothing."""
         ((name, told),) = self._flannel(node, "backend-type").items()
-        return {name: Fact(told.value, told.source) if told.value != "not set" else Fact(None, f"no {told.source}")}
+        return {
+            name: Fact(told.value, told.source)
+            if told.value != "not set"
+            else Fact(None, f"no {told.source}")
+        }
 
     def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
         """Whether flannel manages a node by the Kubernetes API, which it says there itself: ``true``."""
@@ -53,4 +63,8 @@ class PlatformObjects:
         """One of flannel's annotations of a node; ``not set`` where it has none, as with flannel's data in etcd."""
         notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
         key = f"{FLANNEL}/{name}"
-        return {f"flannel's {name} on node {node}": Fact(notes.get(key) or "not set", f"annotation {key}")}
+        return {
+            f"flannel's {name} on node {node}": Fact(
+                notes.get(key) or "not set", f"annotation {key}"
+            )
+        }

@@ -33,7 +33,8 @@ def preflight(
         reasons.append(OPENSHIFT)
     systems: tuple[OS, ...] = ("linux", "windows")
     for os in systems:
-        nodes, name = facts.by_os(os), os.capitalize()
+        nodes = facts.by_os(os)
+        name = os.capitalize()
         if not nodes:
             have = ", ".join(f"{item.name} ({item.os})" for item in facts.nodes) or "none at all"
             reasons.append(f"the cluster has no {name} node (nodes: {have})")
@@ -42,7 +43,9 @@ def preflight(
             reasons.append(f"no {name} node can take pods ({why})")
     if not _has_calico(facts):
         groups = ", ".join(facts.calico_apis.value or ()) or "none"
-        reasons.append(f"no Calico found: its API groups {groups}; its version {facts.calico_version.source}")
+        reasons.append(
+            f"no Calico found: its API groups {groups}; its version {facts.calico_version.source}"
+        )
     if reasons:
         raise ClusterUnusable(reasons)
 
@@ -50,10 +53,13 @@ def preflight(
 def lacking_rights(kube: Kube, rights: Sequence[Right] = READING) -> list[str]:
     """What the user may not do and would have to, one reason each."""
     return [
-        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}" for right in missing(kube, rights)
+        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}"
+        for right in missing(kube, rights)
     ]
 
 
 def _has_calico(facts: Facts) -> bool:
     served = facts.calico_apis.value or ()
-    return facts.calico_version.known or any(item.partition("/")[0].endswith("projectcalico.org") for item in served)
+    return facts.calico_version.known or any(
+        item.partition("/")[0].endswith("projectcalico.org") for item in served
+    )

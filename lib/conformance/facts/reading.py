@@ -16,18 +16,24 @@ class Reading:
         self._lists: dict[tuple[str, ...], list[Obj]] = {}
         self.why: dict[str, str] = {}
 
-    def one(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+    def one(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None
+    ) -> Obj | None:
         """One object, or None; then :meth:`reason` says why."""
         key = (api_version, kind, name, namespace or "")
         if key not in self._objects:
-            self._objects[key] = self._read(kind, name, lambda: self.kube.get(api_version, kind, name, namespace))
+            self._objects[key] = self._read(
+                kind, name, lambda: self.kube.get(api_version, kind, name, namespace)
+            )
         return self._objects[key]
 
     def all(self, api_version: str, kind: str, namespace: str | None = None) -> list[Obj]:
         """All objects of a kind; none when they cannot be read."""
         key = (api_version, kind, namespace or "")
         if key not in self._lists:
-            self._lists[key] = self._read(kind, "", lambda: self.kube.objects(api_version, kind, namespace)) or []
+            self._lists[key] = (
+                self._read(kind, "", lambda: self.kube.objects(api_version, kind, namespace)) or []
+            )
         return self._lists[key]
 
     def first(self, kind: str, name: str, *api_versions: str) -> tuple[Obj | None, str]:

@@ -9,7 +9,8 @@ from typing import Any
 from conformance.kube.client import Kube
 from conformance.model.facts import Facts
 
-V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+V3 = "projectcalico.org/v3"
+CRD = "crd.projectcalico.org/v1"
 INSTALLATION = ("operator.tigera.io/v1", "Installation")
 KEPT = {
     "agent": " (lasting by HelmChartConfig rke2-calico in kube-system, whose next change puts it back else)",
@@ -22,7 +23,8 @@ class Remedies:
     """Commands for one cluster.  An operator may keep Calico on Linux alone, and its pools and BGP with that."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube, self._kept = kube, KEPT.get(facts.install.value or "", "")
+        self._kube = kube
+        self._kept = KEPT.get(facts.install.value or "", "")
         self._operator = facts.install.value == "operator" or kube.discovery.serves(*INSTALLATION)
 
     def strict_affinity(self) -> str:
@@ -39,11 +41,20 @@ class Remedies:
     def encapsulation(self) -> str:
         """Give the pools an encapsulation that Windows has."""
         if self._operator:
-            patch = _json([{"op": "replace", "path": "/spec/calicoNetwork/ipPools/0/encapsulation", "value": "VXLAN"}])
+            patch = _json(
+                [
+                    {
+                        "op": "replace",
+                        "path": "/spec/calicoNetwork/ipPools/0/encapsulation",
+                        "value": "VXLAN",
+                    }
+                ]
+            )
             return (
                 f"kubectl patch installation default --type=json -p '{patch}' (the operator reverts edits of pools)"
                 f"{self._kept}; "
-                "a pool that is not the operator's: " + self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
+                "a pool that is not the operator's: "
+                + self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
             )
         return self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
 

@@ -15,7 +15,11 @@ READING: tuple[Right, ...] = (
     Right("list", "pods", needed_for="know what runs where"),
     Right("get", "namespaces", needed_for="see that the run's namespaces are its own"),
     Right("list", "namespaces", needed_for="find what dead runs left"),
-    Right("get", "configmaps", needed_for="read how Calico and kube-proxy are configured, and journals"),
+    Right(
+        "get",
+        "configmaps",
+        needed_for="read how Calico and kube-proxy are configured, and journals",
+    ),
     Right("list", "configmaps", needed_for="find journals of dead runs"),
     Right("list", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="find run locks"),
     Right("list", "daemonsets", "apps", needed_for="read how Calico and kube-proxy are configured"),
@@ -41,7 +45,11 @@ DEPLOYING: tuple[Right, ...] = (
     Right("watch", "pods", needed_for="wait for the demo pods"),
     Right("get", "pods", needed_for="notice a pod that restarted during a check"),
     Right("get", "pods/exec", needed_for="start the probe agents"),
-    Right("create", "pods/exec", needed_for="start the probe agents (Kubernetes 1.35 asks for create as well)"),
+    Right(
+        "create",
+        "pods/exec",
+        needed_for="start the probe agents (Kubernetes 1.35 asks for create as well)",
+    ),
     Right("list", "events", needed_for="say why a pod does not start"),
 )
 """What tests with pods need (role standard)."""
@@ -67,8 +75,16 @@ POLICIES: tuple[Right, ...] = (
 made them before: its API server does not apply."""
 
 CALICOCTL: tuple[Right, ...] = tuple(
-    Right(verb, resource, "crd.projectcalico.org", needed_for="write Calico policies with calicoctl")
-    for resource in ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "networksets", "tiers")
+    Right(
+        verb, resource, "crd.projectcalico.org", needed_for="write Calico policies with calicoctl"
+    )
+    for resource in (
+        "networkpolicies",
+        "globalnetworkpolicies",
+        "stagednetworkpolicies",
+        "networksets",
+        "tiers",
+    )
     for verb in ("create", "update", "delete")
 )
 """What --calicoctl takes where projectcalico.org/v3 is not served (role calicoctl, beside another): it has the rights
@@ -89,7 +105,11 @@ DISRUPTING: tuple[Right, ...] = (
 """What tests need that change more than the run's own namespaces (role disruptive).  Run lock and journal take a Role
 in the suite's own namespace, which manifests/rbac makes: cluster-wide, those verbs reach leader elections, too."""
 
-NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
+NEEDS: Mapping[str, tuple[Right, ...]] = {
+    "pods": DEPLOYING,
+    "policies": POLICIES,
+    "disruption": DISRUPTING,
+}
 """What a test may need, and the rights that this takes."""
 RBAC_ROLES: Mapping[str, str] = {
     "pods": "standard", "policies": "standard", "disruption": "disruptive", "calicoctl": "calicoctl"
@@ -97,31 +117,45 @@ RBAC_ROLES: Mapping[str, str] = {
 """The role in ``manifests/rbac`` that grants each."""
 
 
-def lacking(kube: Kube, *, calicoctl: bool = False, namespaces: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+def lacking(
+    kube: Kube, *, calicoctl: bool = False, namespaces: Sequence[str] = ()
+) -> dict[str, tuple[str, ...]]:
     """For each need that the user has not all rights for: which are missing, and what for.
 
     ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the run works in these
     alone, which the cluster's owner has prepared, and needs no right beyond them; each right is asked in the first,
     those to create in all.
     """
-    wanted = {need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()}
+    wanted = {
+        need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()
+    }
     if namespaces:
         wanted = {
-            need: [replace(right, namespace=name) for name in namespaces for right in rights
-                   if right.resource not in WHOLE_CLUSTER and (name == namespaces[0] or right.verb == "create")]
-            for need, rights in wanted.items() if need != "disruption"
-        }  # fmt: skip
+            need: [
+                replace(right, namespace=name)
+                for name in namespaces
+                for right in rights
+                if right.resource not in WHOLE_CLUSTER
+                and (name == namespaces[0] or right.verb == "create")
+            ]
+            for need, rights in wanted.items()
+            if need != "disruption"
+        }
     if calicoctl and not _v3(kube):
         wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
     found = {
-        need: tuple(f"{right.label} (needed to {right.needed_for})" for right in rights if right in absent)
+        need: tuple(
+            f"{right.label} (needed to {right.needed_for})" for right in rights if right in absent
+        )
         for need, rights in wanted.items()
     }
     return {need: lines for need, lines in found.items() if lines}
 
 
-WHOLE_CLUSTER = frozenset({"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"})
+WHOLE_CLUSTER = frozenset(
+    {"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"}
+)
 """Resources that no namespace contains, of those that tests write."""
 
 

@@ -3,7 +3,8 @@
 from conformance.catalog import Version, row
 from conformance.model.facts import Fact, Facts
 
-LISTED, NOT_NAMED = "listed", "not named"
+LISTED = "listed"
+NOT_NAMED = "not named"
 
 
 class Supported:
@@ -29,13 +30,23 @@ class Supported:
     def kubernetes(self) -> dict[str, Fact[str]]:
         """Whether this release of Kubernetes is one that this Calico was tested with."""
         told = self._facts.kubernetes_version
-        release = ".".join(str(number) for number in Version.parse(told.value).numbers[:2]) if told.value else None
-        return {"the release of Kubernetes": self._looked_up("kubernetes", Fact(release, told.source))}
+        release = (
+            ".".join(str(number) for number in Version.parse(told.value).numbers[:2])
+            if told.value
+            else None
+        )
+        return {
+            "the release of Kubernetes": self._looked_up("kubernetes", Fact(release, told.source))
+        }
 
     def unsupported(self) -> dict[str, Fact[str]]:
         """Whether the documents name the platform among those that are not supported."""
         found = self._looked_up("unsupported", self._facts.platform)
-        return {"the platform": found if found.value in (None, LISTED) else Fact(NOT_NAMED, found.source)}
+        return {
+            "the platform": found
+            if found.value in (None, LISTED)
+            else Fact(NOT_NAMED, found.source)
+        }
 
     def _looked_up(self, table: str, there: Fact[str]) -> Fact[str]:
         calico = self._facts.calico_version
@@ -46,7 +57,15 @@ class Supported:
         known = row(table, calico.value)
         if known is None:
             return Fact(None, f"not in the table: Calico {calico.value} ({calico.source})")
-        own = [item.partition(": ")[2] for item in known.listed if item.startswith(f"{there.value.split(': ')[0]}: ")]
+        own = [
+            item.partition(": ")[2]
+            for item in known.listed
+            if item.startswith(f"{there.value.split(': ')[0]}: ")
+        ]
         others = own or known.listed
-        value = LISTED if there.value in known.listed else f"{there.value}, where {', '.join(others)} are listed"
+        value = (
+            LISTED
+            if there.value in known.listed
+            else f"{there.value}, where {', '.join(others)} are listed"
+        )
         return Fact(value, f"{there.source}; Calico {calico.value}: {known.source}")

@@ -4,7 +4,8 @@ from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact
 
-API, KIND = "operator.tigera.io/v1", "TigeraStatus"
+API = "operator.tigera.io/v1"
+KIND = "TigeraStatus"
 SHOWN = 120
 """Characters of a component's own message."""
 
@@ -13,7 +14,9 @@ def tigera_status(reading: Reading) -> Fact[str]:
     """``all 4 available``, or those that are not: ``calico-windows Degraded: ResourceReadError ...``."""
     found = sorted(reading.all(API, KIND), key=lambda item: str(item["metadata"]["name"]))
     if not found:
-        return Fact(None, f"not known: {reading.why.get(KIND) or 'there is none, as without the operator'}")
+        return Fact(
+            None, f"not known: {reading.why.get(KIND) or 'there is none, as without the operator'}"
+        )
     source = f"{KIND} {', '.join(item['metadata']['name'] for item in found)} ({API})"
     unwell = [words for item in found if (words := _unwell(item))]
     return Fact("; ".join(unwell) if unwell else f"all {len(found)} available", source)
@@ -22,8 +25,12 @@ def tigera_status(reading: Reading) -> Fact[str]:
 def _unwell(item: Obj) -> str:
     """What is wrong with a component; empty: it is available and not degraded."""
     name = item["metadata"]["name"]
-    conditions = {condition.get("type"): condition for condition in (item.get("status") or {}).get("conditions") or []}
-    degraded, available = conditions.get("Degraded") or {}, conditions.get("Available") or {}
+    conditions = {
+        condition.get("type"): condition
+        for condition in (item.get("status") or {}).get("conditions") or []
+    }
+    degraded = conditions.get("Degraded") or {}
+    available = conditions.get("Available") or {}
     if degraded.get("status") == "True":
         said = f"{degraded.get('reason') or ''} {degraded.get('message') or ''}".strip()
         return f"{name} Degraded: {said[:SHOWN] or 'no reason given'}"

@@ -14,7 +14,9 @@ KB = re.compile(r"(?<![A-Za-z0-9])KB\d{6,8}(?![A-Za-z0-9])", re.IGNORECASE)
 """Microsoft's articles have six or seven digits; the newest begin with 5."""
 
 
-def windows_update(kernel: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fact[str]:
+def windows_update(
+    kernel: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> Fact[str]:
     """``KB5044281`` as a label or annotation of a Windows node names it; several are told with commas.
 
     ``kernel``: the node's ``kernelVersion``.  Not known where no label or annotation names one.

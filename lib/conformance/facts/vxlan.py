@@ -54,8 +54,12 @@ class VxlanFacts:
     ) -> None:
         """``looked_into``: Linux nodes that may be looked into for what they do not announce, since the run covers
         them.  ``vni_changed``: which other run has given nodes another VNI just now; empty: none."""
-        self._kube, self._facts, self._hosts, self._calico = kube, facts, hosts, calico
-        self._looked_into, self._vni_changed = looked_into, vni_changed
+        self._kube = kube
+        self._facts = facts
+        self._hosts = hosts
+        self._calico = calico
+        self._looked_into = looked_into
+        self._vni_changed = vni_changed
         self._macs: dict[str, str] = {}
 
     def tunnels(self) -> dict[str, Fact[str]]:
@@ -65,25 +69,35 @@ class VxlanFacts:
             blocks = self._blocks(node.name)
             address = notes.get(TUNNEL, "")
             seconds = [str(block[1]) for block in blocks]
-            where = SECOND if address in seconds else f"{address or 'none'}, its blocks are {listed(blocks)}"
+            where = (
+                SECOND
+                if address in seconds
+                else f"{address or 'none'}, its blocks are {listed(blocks)}"
+            )
             found[f"tunnel address of node {node.name}"] = Fact(
-                where, f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {listed(blocks)}"
+                where,
+                f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {listed(blocks)}",
             )
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
         """How a Linux node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
-        seen, peers = self._hosts.linux(linux), self._peers(linux, macs=False)
-        return self._own_address(linux, seen.addresses) | _merged(vxlan_entries.routes(seen, peer) for peer in peers)
+        seen = self._hosts.linux(linux)
+        peers = self._peers(linux, macs=False)
+        return self._own_address(linux, seen.addresses) | _merged(
+            vxlan_entries.routes(seen, peer) for peer in peers
+        )
 
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
         """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what is otherwise."""
-        seen, peers = self._hosts.linux(linux), self._peers(linux)
+        seen = self._hosts.linux(linux)
+        peers = self._peers(linux)
         return _merged(forwarding(seen, peer) for peer in peers)
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
         """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
-        networks, peers = self._networks(windows), self._peers(windows)
+        networks = self._networks(windows)
+        peers = self._peers(windows)
         return self._own_address(windows, _management(networks)) | _merged(
             self._remote_subnets(windows, networks, peer) for peer in peers
         )
@@ -93,8 +107,14 @@ class VxlanFacts:
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._facts.by_os("linux")):
             seen = self._hosts.linux(node)
-            found = self._device_vni(seen) | self._configured_port(seen) | self._own_address(node, seen.addresses)
-            found |= _merged(read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding))
+            found = (
+                self._device_vni(seen)
+                | self._configured_port(seen)
+                | self._own_address(node, seen.addresses)
+            )
+            found |= _merged(
+                read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding)
+            )
         else:
             networks = self._networks(node)
             found = self._vsid(node, networks) | self._own_address(node, _management(networks))
@@ -109,10 +129,16 @@ class VxlanFacts:
             if found is not None:
                 value = (found.get("spec") or {}).get(field)
                 where = (
-                    f"{name} ({api})" if value is not None else f"{name} ({api}) is not set, which means the default"
+                    f"{name} ({api})"
+                    if value is not None
+                    else f"{name} ({api}) is not set, which means the default"
                 )
                 return {name: Fact(DEFAULTS[field] if value is None else int(value), where)}
-        return {name: Fact(DEFAULTS[field], "there is no FelixConfiguration default, which means the default")}
+        return {
+            name: Fact(
+                DEFAULTS[field], "there is no FelixConfiguration default, which means the default"
+            )
+        }
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
         """UDP port of a Linux node's VXLAN device."""
@@ -135,28 +161,43 @@ class VxlanFacts:
         if not noted or not own:
             return {}
         value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
-        return {f"address of node {node}": Fact(value, f"annotation {ADDRESS} {noted}; it has {listed(own)}")}
+        return {
+            f"address of node {node}": Fact(
+                value, f"annotation {ADDRESS} {noted}; it has {listed(own)}"
+            )
+        }
 
     def _device_vni(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
         link = seen.link(DEVICE)
         told = "no device"
         if link and link.vxlan:
-            told = str(link.vxlan.vni) if link.up else f"a device that is down, with {link.vxlan.vni}"
-        return {f"VNI of {DEVICE} on node {seen.node}": self._against_the_vni(told, f"the device on node {seen.node}")}
+            told = (
+                str(link.vxlan.vni) if link.up else f"a device that is down, with {link.vxlan.vni}"
+            )
+        return {
+            f"VNI of {DEVICE} on node {seen.node}": self._against_the_vni(
+                told, f"the device on node {seen.node}"
+            )
+        }
 
     @staticmethod
     def _device_port(seen: LinuxFacts) -> dict[str, Fact[int]]:
         link = seen.link(DEVICE)
         port = link.vxlan.port if link and link.vxlan else None
         return {
-            f"UDP port of {DEVICE} on node {seen.node}": Fact(port, f"the device on node {seen.node}: {link or 'none'}")
+            f"UDP port of {DEVICE} on node {seen.node}": Fact(
+                port, f"the device on node {seen.node}: {link or 'none'}"
+            )
         }
 
     def _configured_port(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
         """The port of a Linux node's device where it is not the configured one; nothing where it is, or has none."""
         (wanted,) = self.configured("vxlanPort").values()
         return {
-            name: Fact(f"{port.value}, the configured port is {wanted.value}", f"{port.source}; {wanted.source}")
+            name: Fact(
+                f"{port.value}, the configured port is {wanted.value}",
+                f"{port.source}; {wanted.source}",
+            )
             for name, port in self._device_port(seen).items()
             if port.value not in (None, wanted.value)
         }
@@ -167,9 +208,15 @@ class VxlanFacts:
         name = f"VSID of HNS network {vxlan_entries.named(networks)} on node {node}"
         return {name: self._against_the_vni(told, f"Get-HnsNetwork on node {node}")}
 
-    def _remote_subnets(self, node: str, networks: Sequence[HnsNetwork], peer: Peer) -> dict[str, Fact[str]]:
+    def _remote_subnets(
+        self, node: str, networks: Sequence[HnsNetwork], peer: Peer
+    ) -> dict[str, Fact[str]]:
         """Nothing for a peer without a tunnel, whose blocks are in no pool of the overlay."""
-        return vxlan_entries.remote_subnets(node, networks, peer, self._vni().value or 0) if peer.tunnel else {}
+        return (
+            vxlan_entries.remote_subnets(node, networks, peer, self._vni().value or 0)
+            if peer.tunnel
+            else {}
+        )
 
     def _against_the_vni(self, told: str, where: str) -> Fact[str]:
         """Raises EnvironmentBroken where it is another, and another run is changing the VNI."""
@@ -178,7 +225,8 @@ class VxlanFacts:
         if value != CONFIGURED and (by := self._vni_changed()):
             raise EnvironmentBroken(f"{where}: {value}, while {by}")
         return Fact(
-            value, f"{where}: {told}; FelixConfiguration default .spec.vxlanVNI = {wanted.value}: {wanted.source}"
+            value,
+            f"{where}: {told}; FelixConfiguration default .spec.vxlanVNI = {wanted.value}: {wanted.source}",
         )
 
     def _vni(self) -> Fact[int]:
@@ -193,7 +241,8 @@ class VxlanFacts:
 
         To a block that two nodes have no route is right: that is IPAM's matter.
         """
-        now, blocks = self._annotations(), self._calico.blocks(of_all=True)
+        now = self._annotations()
+        blocks = self._calico.blocks(of_all=True)
         owners = Counter(cidr for fact in blocks.values() for cidr in fact.value or [])
         return [
             Peer(
@@ -233,7 +282,11 @@ class VxlanFacts:
 
     def _blocks(self, node: str) -> list[ipaddress.IPv4Network]:
         blocks = self._calico.blocks().get(f"blocks of node {node}")
-        return [ipaddress.IPv4Network(cidr) for cidr in (blocks.value if blocks else None) or [] if ":" not in cidr]
+        return [
+            ipaddress.IPv4Network(cidr)
+            for cidr in (blocks.value if blocks else None) or []
+            if ":" not in cidr
+        ]
 
 
 def _merged(several: Iterable[Mapping[str, Fact[str]]]) -> dict[str, Fact[str]]:

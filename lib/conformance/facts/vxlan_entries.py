@@ -43,7 +43,10 @@ def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     tunnel = peer.tunnel or "no tunnel address"
     for block in peer.blocks:
         ways = [route for route in seen.routes if route.destination == str(block)]
-        right = any(_by_tunnel(route, peer) or (peer.os == "linux" and route.gateway == peer.address) for route in ways)
+        right = any(
+            _by_tunnel(route, peer) or (peer.os == "linux" and route.gateway == peer.address)
+            for route in ways
+        )
         told = "; ".join(map(_shown, ways))
         found[_route(seen.node, block, peer)] = Announced(
             ANNOUNCED if right else told or NO_ROUTE,
@@ -55,7 +58,9 @@ def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
 def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     """Where a Linux node sends frames for a peer's tunnel; nothing for a peer that it does not reach by its tunnel."""
-    if not peer.blocks or not (peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)):
+    if not peer.blocks or not (
+        peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)
+    ):
         return {}
     macs = {
         neighbour.mac.lower()
@@ -63,7 +68,11 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
     }
     mac = peer.mac or next(iter(macs), "")
-    ends = {_end(entry) for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
+    ends = {
+        _end(entry)
+        for entry in seen.fdb
+        if entry.device == DEVICE and entry.mac.lower() == mac and mac
+    }
     if peer.os == "windows" and not peer.mac:
         told = f"node {peer.name} announces no MAC address"
     elif not macs:
@@ -95,16 +104,31 @@ def _end(entry: FdbEntry) -> str:
     return f"{entry.destination}{port}{vni}"
 
 
-def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int) -> dict[str, Fact[str]]:
+def remote_subnets(
+    node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int
+) -> dict[str, Fact[str]]:
     """How a Windows node reaches every block of a peer; not known where its networks show no policies at all."""
     if not any(network.shows_policies for network in networks):
-        nothing = Fact[str](None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods")
+        nothing = Fact[str](
+            None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods"
+        )
         return {_route(node, block, peer): nothing for block in peer.blocks}
     found: dict[str, Fact[str]] = {}
     for block in peer.blocks:
-        ways = [way for network in networks for way in network.remote_subnets if way.prefix == str(block)]
-        told = ", ".join(words for way in ways for words in _otherwise(way, peer, vni)) if ways else NO_ROUTE
-        there = "; ".join(f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways)
+        ways = [
+            way
+            for network in networks
+            for way in network.remote_subnets
+            if way.prefix == str(block)
+        ]
+        told = (
+            ", ".join(words for way in ways for words in _otherwise(way, peer, vni))
+            if ways
+            else NO_ROUTE
+        )
+        there = "; ".join(
+            f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways
+        )
         found[_route(node, block, peer)] = Announced(
             told or ANNOUNCED,
             f"RemoteSubnetRoute policies of HNS network {named(networks)} on node {node}: {there or 'none'}; node "
@@ -142,4 +166,6 @@ def _by_tunnel(route: RouteEntry, peer: Peer) -> bool:
 
 
 def _shown(route: RouteEntry) -> str:
-    return f"via {route.gateway or 'no gateway'} dev {route.device}{' onlink' if route.onlink else ''}"
+    return (
+        f"via {route.gateway or 'no gateway'} dev {route.device}{' onlink' if route.onlink else ''}"
+    )

@@ -21,14 +21,20 @@ IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
 """Values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
 CLOUDS = {"AmazonVPC": "l2bridge", "AzureVNET": "l2bridge"}
 """Clouds' plugins, which have an IPAM of their own, and the type of their HNS network."""
-OF_NETWORK = (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET"), ("flannel", "flannel"))
+OF_NETWORK = (
+    ("calico", "Calico"),
+    ("vpc", "AmazonVPC"),
+    ("azure", "AzureVNET"),
+    ("flannel", "flannel"),
+)
 """Beginnings of KUBE_NETWORK that name a plugin; ``cbr0`` and ``l2bridge`` may be anybody's."""
 OF_BACKEND = {"vxlan": "overlay", "windows-bgp": "l2bridge"}
 """Backend of Calico on Windows to the type of its HNS network, whatever pools there are besides."""
 FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
 """Flannel's backends (annotation of a node) to the type of its HNS network."""
 BACKEND = "flannel.alpha.coreos.com/backend-type"
-ADDRESS, TUNNEL = "projectcalico.org/IPv4Address", "projectcalico.org/IPv4VXLANTunnelAddr"
+ADDRESS = "projectcalico.org/IPv4Address"
+TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
 ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
 """Networks of pods by every plugin that Calico for Windows works with, where nothing names one."""
@@ -45,14 +51,19 @@ class WindowsNetwork:
         mode: Fact[Mode],
         blocks: Mapping[str, Sequence[str]],
     ) -> None:
-        self._reading, self._found, self._mode, self._blocks = reading, found, mode, blocks
+        self._reading = reading
+        self._found = found
+        self._mode = mode
+        self._blocks = blocks
         self._installation = installation or {}
 
     def cni(self, node: NodeFacts) -> Fact[str]:
         """``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
         spec = self._installation.get("spec") or {}
         kind = (spec.get("cni") or {}).get("type")
-        told = (spec.get("calicoNetwork") or {}).get("windowsDataplane") == "HNS" or self._found.windows is not None
+        told = (spec.get("calicoNetwork") or {}).get(
+            "windowsDataplane"
+        ) == "HNS" or self._found.windows is not None
         if kind and (kind != "Calico" or told or {ADDRESS, TUNNEL} & node.annotations.keys()):
             return Fact(str(kind), "Installation default .spec.cni.type")
         windows = self._found.windows
@@ -68,10 +79,15 @@ class WindowsNetwork:
         # Before v3.20 Calico wrote its address where another plugin was the network, too.
         ours = (TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS)
         if own := next((key for key in ours if key in node.annotations), None):
-            return Fact("Calico", f"annotation {own} of node {node.name}, which Calico writes where it is the network")
+            return Fact(
+                "Calico",
+                f"annotation {own} of node {node.name}, which Calico writes where it is the network",
+            )
         if self._reading.one("apps/v1", "DaemonSet", "azure-cns-win", "kube-system"):
             return Fact("AzureVNET", "DaemonSet kube-system/azure-cns-win")
-        vpc = (self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system") or {}).get("data") or {}
+        vpc = (self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system") or {}).get(
+            "data"
+        ) or {}
         if vpc.get("enable-windows-ipam") == "true":
             return Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
         return Fact(None, f"not known: {self._silent(node)}")
@@ -85,7 +101,9 @@ class WindowsNetwork:
                 part = part.get(key) or {}
             kind = ((part.get("cni") or {}).get("ipam") or {}).get("type")
             if kind:
-                return Fact(IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type")
+                return Fact(
+                    IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type"
+                )
         kind = self._variable("CNI_IPAM_TYPE")
         if kind:
             return Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
@@ -95,12 +113,20 @@ class WindowsNetwork:
             return Fact("host-local", f"flannel's plugin delegates to it: {cni.source}")
         configuration = cni_config.read(self._variable("CNI_NETWORK_CONFIG"))
         if configuration.ipam:
-            return Fact(configuration.ipam, f"CNI_NETWORK_CONFIG of {described(self._found.windows)}")
+            return Fact(
+                configuration.ipam, f"CNI_NETWORK_CONFIG of {described(self._found.windows)}"
+            )
         if node.name in self._blocks:
             return Fact("calico-ipam", f"BlockAffinity of node {node.name}")
         if TUNNEL in node.annotations:
-            return Fact("calico-ipam", f"annotation {TUNNEL} of node {node.name}, an address of Calico's IPAM")
-        return Fact(None, f"not known: node {node.name} has no block of Calico's IPAM, and {self._silent(node)}")
+            return Fact(
+                "calico-ipam",
+                f"annotation {TUNNEL} of node {node.name}, an address of Calico's IPAM",
+            )
+        return Fact(
+            None,
+            f"not known: node {node.name} has no block of Calico's IPAM, and {self._silent(node)}",
+        )
 
     def plane(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
         """``overlay`` or ``l2bridge``."""
@@ -108,14 +134,20 @@ class WindowsNetwork:
             return Fact(CLOUDS[cni.value], f"HNS network of CNI plugin {cni.value} ({cni.source})")
         if cni.value == "flannel":
             backend = node.annotations.get(BACKEND, "")
-            return Fact(FLANNEL.get(backend), f"annotation {BACKEND}={backend or '(none)'} of node {node.name}")
+            return Fact(
+                FLANNEL.get(backend),
+                f"annotation {BACKEND}={backend or '(none)'} of node {node.name}",
+            )
         backend = self._variable("CALICO_NETWORKING_BACKEND") or ""
         if cni.value == "Calico" and backend in OF_BACKEND:
             where = f"CALICO_NETWORKING_BACKEND={backend} of {described(self._found.windows)}"
             return Fact(OF_BACKEND[backend], f"HNS network of CNI plugin Calico by {where}")
         if cni.value == "Calico" and self._mode.value in ("vxlan", "bgp", "policy-only"):
             plane = "overlay" if self._mode.value == "vxlan" else "l2bridge"
-            return Fact(plane, f"HNS network of CNI plugin Calico in mode {self._mode.value} ({self._mode.source})")
+            return Fact(
+                plane,
+                f"HNS network of CNI plugin Calico in mode {self._mode.value} ({self._mode.source})",
+            )
         why = cni.source if cni.value is None else f"mode {self._mode.value}: {self._mode.source}"
         return Fact(None, f"not known: {why.removeprefix('not known: ')}")
 
@@ -133,7 +165,10 @@ class WindowsNetwork:
             try:
                 re.compile(network)
             except re.error as error:  # one of Go's that Python has not
-                return Fact(ANY, f"{where}, {network}, cannot be read here ({error}): the names that plugins give")
+                return Fact(
+                    ANY,
+                    f"{where}, {network}, cannot be read here ({error}): the names that plugins give",
+                )
             return Fact(network, where)
         return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
 
@@ -147,7 +182,10 @@ class WindowsNetwork:
         if found:
             where = f"windows_use_single_network in CNI_NETWORK_CONFIG of {described(self._found.windows)}"
             return Fact(found[1] == "true", where)
-        return Fact(True, "no DaemonSet says windows_use_single_network: true, as every installer of Calico writes it")
+        return Fact(
+            True,
+            "no DaemonSet says windows_use_single_network: true, as every installer of Calico writes it",
+        )
 
     def _variable(self, name: str) -> str | None:
         return variable(self._reading, self._found.windows, name)
@@ -155,7 +193,9 @@ class WindowsNetwork:
     def _silent(self, node: NodeFacts) -> str:
         """Why the API says nothing of a node."""
         unread = [
-            self._reading.why[kind] for kind in ("DaemonSet", "Installation default") if kind in self._reading.why
+            self._reading.why[kind]
+            for kind in ("DaemonSet", "Installation default")
+            if kind in self._reading.why
         ]
         told = f"no DaemonSet and no annotation of node {node.name} says it"
         if self._found.windows:

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from conformance.model.facts import NodeFacts
 
 MENDED: dict[int, tuple[int, str]] = {
-    26100: (6899, "pods' networks with an overlay are broken until the update of October 2025 (rancher#50915)"),
+    26100: (
+        6899,
+        "pods' networks with an overlay are broken until the update of October 2025 (rancher#50915)",
+    ),
 }
 """Build to the first revision that is whole (26100.6899 is KB5066835) and what those before it get wrong."""
 
@@ -18,4 +21,6 @@ def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
         whole, what = MENDED.get(build, (0, ""))
         if revision < whole and node.plane.value != "l2bridge":
             found.setdefault(what, []).append(f"{node.name} ({node.revision})")
-    return [f"Windows' own known trouble on {', '.join(there)}: {what}" for what, there in found.items()]
+    return [
+        f"Windows' own known trouble on {', '.join(there)}: {what}" for what, there in found.items()
+    ]

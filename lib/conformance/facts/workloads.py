@@ -47,7 +47,9 @@ def _from_whole_maps(reading: Reading, workload: Obj, container: Obj, name: str)
         start = source.get("prefix") or ""
         config = (source.get("configMapRef") or {}).get("name")
         if config and name.startswith(start):
-            found = _data(reading, workload, config).get(name.removeprefix(start), found)  # the last one wins
+            found = _data(reading, workload, config).get(
+                name.removeprefix(start), found
+            )  # the last one wins
     return found
 
 

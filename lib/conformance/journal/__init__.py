@@ -11,4 +11,13 @@ from conformance.journal.record import Entry
 from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored
 from conformance.journal.store import Journal
 
-__all__ = ["NOT_RESTORED", "Entry", "Healers", "Journal", "Journalled", "Outcome", "Restored", "believed"]
+__all__ = [
+    "NOT_RESTORED",
+    "Entry",
+    "Healers",
+    "Journal",
+    "Journalled",
+    "Outcome",
+    "Restored",
+    "believed",
+]

@@ -16,7 +16,9 @@ LIFTED: Mapping[str, Any] = {
 
 def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
     """The patch; one that cordons a node also says on the node who did, so that it is known without the journal."""
-    unschedulable = (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
+    unschedulable = (
+        (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
+    )
     if not unschedulable or (current.get("spec") or {}).get("unschedulable"):
         return dict(patch)
     return guard.merged(patch, {"metadata": {"annotations": {CORDON_ANNOTATION: run}}})  # type: ignore[no-any-return]
@@ -24,4 +26,6 @@ def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) 
 
 def cordoned_by(node: Obj | None) -> str:
     """The run that has cordoned a node; empty when it was somebody else, or nobody."""
-    return str((((node or {}).get("metadata") or {}).get("annotations") or {}).get(CORDON_ANNOTATION) or "")
+    return str(
+        (((node or {}).get("metadata") or {}).get("annotations") or {}).get(CORDON_ANNOTATION) or ""
+    )

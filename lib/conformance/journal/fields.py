@@ -43,7 +43,9 @@ def touched(current: Obj, patch: Mapping[str, Any]) -> tuple[Field, ...]:
     return tuple(_touched(current, patch, (), 0))
 
 
-def _touched(current: Any, patch: Mapping[str, Any], at: tuple[str, ...], parents: int) -> Iterator[Field]:
+def _touched(
+    current: Any, patch: Mapping[str, Any], at: tuple[str, ...], parents: int
+) -> Iterator[Field]:
     for name, value in patch.items():
         path = (*at, name)
         found = content_at(current, (name,))

@@ -26,8 +26,13 @@ class Journalled:
     ``check`` is called before each change and raises when this run may change nothing any more.
     """
 
-    def __init__(self, changes: Changes, journal: Journal, healers: Healers, check: Callable[[], object]) -> None:
-        self.changes, self.journal, self.healers, self._check = changes, journal, healers, check
+    def __init__(
+        self, changes: Changes, journal: Journal, healers: Healers, check: Callable[[], object]
+    ) -> None:
+        self.changes = changes
+        self.journal = journal
+        self.healers = healers
+        self._check = check
         self._keys: list[str] = []
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
@@ -43,15 +48,22 @@ class Journalled:
         merge_patch = marked(current, target, merge_patch, self.changes.run.run)
         fields = touched(current, merge_patch)
         for field in fields:
-            held = {"before": {field.path[-1]: field.before.value}, "ours": {field.path[-1]: field.ours.value}}
+            held = {
+                "before": {field.path[-1]: field.before.value},
+                "ours": {field.path[-1]: field.ours.value},
+            }
             _refuse_content(held, f"patch {target.label}")
         meta = current["metadata"]
         entry = self._write(
             self._entry(
-                "patch", why, target, fields=fields, uid=str(meta.get("uid") or ""),
+                "patch",
+                why,
+                target,
+                fields=fields,
+                uid=str(meta.get("uid") or ""),
                 resource_version=str(meta.get("resourceVersion") or ""),
             )
-        )  # fmt: skip
+        )
         if self.changes.dry_run:
             self.changes.patch(target, merge_patch, why, foreign=True)
             return current
@@ -76,8 +88,12 @@ class Journalled:
             except ApiRefused as refusal:
                 if not refusal.already_exists:
                     raise
-                found = self.changes.kube.get(target.api_version, target.kind, target.name, target.namespace)
-                if not self.changes.run.owns(found):  # ours: a first try arrived, its answer did not
+                found = self.changes.kube.get(
+                    target.api_version, target.kind, target.name, target.namespace
+                )
+                if not self.changes.run.owns(
+                    found
+                ):  # ours: a first try arrived, its answer did not
                     raise
                 return found
 
@@ -96,7 +112,9 @@ class Journalled:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be deleted: {why}")
         owners = found["metadata"].get("ownerReferences") or []
         if not any(owner.get("controller") for owner in owners):
-            raise EnvironmentBroken(f"refused to delete {target.label}: no controller would make it anew")
+            raise EnvironmentBroken(
+                f"refused to delete {target.label}: no controller would make it anew"
+            )
         uid = str(found["metadata"]["uid"])
         entry = self._write(self._entry("delete-owned-pod", why, target, uid=uid))
         self._act(entry, lambda: self.changes.delete(target, why, foreign=True))
@@ -110,19 +128,27 @@ class Journalled:
         it; EnvironmentBroken (no such node, or the API server took it not), ApiRefused, LockLost.
         """
         if name not in self.healers:
-            raise JournalRefused(f"refused: no healer is called {name!r} ({', '.join(sorted(self.healers)) or 'none'})")
+            raise JournalRefused(
+                f"refused: no healer is called {name!r} ({', '.join(sorted(self.healers)) or 'none'})"
+            )
         _refuse_content(dict(arguments), f"note procedure {name}")
         node = ObjectRef(api_version="v1", kind="Node", name=str(arguments.get("node")))
         found = read(self.changes.kube, node, within=self.journal.within)
         if found is None:
             raise EnvironmentBroken(f"{node.label} is not there: {why}")
-        uid, held = str(found["metadata"].get("uid") or ""), dict(arguments)
+        uid = str(found["metadata"].get("uid") or "")
+        held = dict(arguments)
         entry = self._entry("procedure", why, node, uid=uid, procedure=name, arguments=held)
         self._check()
         if self.changes.dry_run:
             return entry
-        marking, within = with_mark({}, entry), self.journal.within
-        retry(lambda: self.changes.patch(node, marking, why, foreign=True), within=within, description=entry.label)
+        marking = with_mark({}, entry)
+        within = self.journal.within
+        retry(
+            lambda: self.changes.patch(node, marking, why, foreign=True),
+            within=within,
+            description=entry.label,
+        )
         try:
             return self._write(entry)
         except JournalRefused:
@@ -140,12 +166,22 @@ class Journalled:
         """Put back what this one has changed, newest first; harmless when that is done."""
         if not self._keys:
             return []
-        keys, self._keys = self._keys, []
-        return restore(self.journal, self.changes, self.healers, only=lambda entry: entry.key in keys)
+        keys = self._keys
+        self._keys = []
+        return restore(
+            self.journal, self.changes, self.healers, only=lambda entry: entry.key in keys
+        )
 
     def _entry(self, act: Act, why: str, target: ObjectRef, **more: Any) -> Entry:
         """Describe a change.  Raises JournalRefused for one that no restore would put back."""
-        entry = Entry(key=self.journal.key(), act=act, why=why, run=self.changes.run.run, target=target, **more)
+        entry = Entry(
+            key=self.journal.key(),
+            act=act,
+            why=why,
+            run=self.changes.run.run,
+            target=target,
+            **more,
+        )
         if problem := refusal(entry):
             raise JournalRefused(f"refused to {entry.label}: {problem}; nothing was changed")
         return entry
@@ -168,7 +204,9 @@ class Journalled:
 
 def _refuse_secret(target: ObjectRef, verb: str) -> None:
     if target.kind in SECRET_KINDS:
-        raise JournalRefused(f"refused to {verb} {target.label}: secrets are not journalled; nothing was changed")
+        raise JournalRefused(
+            f"refused to {verb} {target.label}: secrets are not journalled; nothing was changed"
+        )
 
 
 def _refuse_content(held: Any, what: str) -> None:

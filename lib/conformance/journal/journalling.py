@@ -32,7 +32,9 @@ class Plainly:
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
         """Change fields; a node that is cordoned so bears the run's mark, as with a note."""
-        found = self._changes.kube.find(target.api_version, target.kind, target.name, target.namespace)
+        found = self._changes.kube.find(
+            target.api_version, target.kind, target.name, target.namespace
+        )
         patch = marked(found or {}, target, merge_patch, self._changes.run.run)
         return self._changes.patch(target, patch, why, foreign=True)
 

@@ -29,13 +29,21 @@ from conformance.model.change import Change, ObjectRef
 from conformance.settings import RunTimings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
-RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
+RUN_LOCK = ObjectRef(
+    api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE
+)
 RENEWALS = 4
 """Renewals in the time after which a lease counts as stale: three may fail."""
 
 
 LOCK_RIGHTS = tuple(
-    Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="keep runs from disrupting each other")
+    Right(
+        verb,
+        "leases",
+        "coordination.k8s.io",
+        SYSTEM_NAMESPACE,
+        needed_for="keep runs from disrupting each other",
+    )
     for verb in ("get", "create", "update", "delete")
 )
 """What holding the lock takes; without it nothing exclusive is run."""
@@ -76,11 +84,16 @@ class RunLock:
         ``life`` says what is known of a lease's holder: death spares the wait for it to go stale, life forbids to take
         it even then (workers may go on where only the process that renewed it was killed).
         """
-        self.kube, self.run, self.timings = kube, run, timings
+        self.kube = kube
+        self.run = run
+        self.timings = timings
         self.lost = ""
         """How the lock was lost; empty while it was not."""
         self._changes = Changes(kube, run)
-        self._tell, self._progress, self._life, self._clock = tell, progress, life, clock
+        self._tell = tell
+        self._progress = progress
+        self._life = life
+        self._clock = clock
         self._mine: Obj | None = None
         self._seen: tuple[str, float] = ("", 0.0)
         self._living = False
@@ -95,17 +108,26 @@ class RunLock:
         """
         try:
             settled = until(
-                self._attempt, lambda other: other is None or (self._living and not patient),
-                within=self.timings.wait, every=self.timings.poll_every,
-                description="the run lock is free", clock=self._clock,
-            )  # fmt: skip
+                self._attempt,
+                lambda other: other is None or (self._living and not patient),
+                within=self.timings.wait,
+                every=self.timings.poll_every,
+                description="the run lock is free",
+                clock=self._clock,
+            )
         except ApiRefused as refusal:
-            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]) from refusal
+            raise ClusterUnusable(
+                [f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]
+            ) from refusal
         except ApiUnreachable as error:
-            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {error}"]) from error
+            raise ClusterUnusable(
+                [f"the run lock ({RUN_LOCK.label}) cannot be taken: {error}"]
+            ) from error
         if settled.last is not None and settled.converged:
             raise ClusterUnusable(
-                [f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"]
+                [
+                    f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"
+                ]
             )
         if settled.last is not None:
             raise ClusterUnusable(
@@ -132,14 +154,16 @@ class RunLock:
         self._stop.set()
         if self._keeper:
             self._keeper.join()
-        mine, self._mine = self._mine, None
+        mine = self._mine
+        self._mine = None
         if mine is None or self.lost:
             return
         meta = mine["metadata"]
         body: Obj = {
-            "apiVersion": "v1", "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
             "preconditions": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
-        }  # fmt: skip
+        }
         try:
             self._changes.make(_change("delete", "the run is over", body))
         except SuiteError as error:
@@ -150,17 +174,25 @@ class RunLock:
 
         Raises LockLost when it is not: then this run may change nothing beyond its own namespaces any more.
         """
-        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        found = self.kube.find(
+            RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
+        )
         if found is None:
-            raise LockLost(f"the run lock ({RUN_LOCK.label}) is gone: it was never taken, or somebody has deleted it")
+            raise LockLost(
+                f"the run lock ({RUN_LOCK.label}) is gone: it was never taken, or somebody has deleted it"
+            )
         if _holding(found) != self.run.run:
-            raise LockLost(f"{_who(found)} has taken the run lock ({RUN_LOCK.label}) from this run, {self.run.run}")
+            raise LockLost(
+                f"{_who(found)} has taken the run lock ({RUN_LOCK.label}) from this run, {self.run.run}"
+            )
         return found
 
     def _attempt(self) -> str | None:
         """Take it if it may be taken: None; else who has it."""
         self._living = False
-        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        found = self.kube.find(
+            RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
+        )
         try:
             if found is None:
                 self._create()
@@ -186,19 +218,26 @@ class RunLock:
         if life is not Life.UNKNOWN:
             self._living = life is Life.ALIVE
             return life is Life.DEAD
-        version, now = str(found["metadata"]["resourceVersion"]), self._clock.monotonic()
+        version = str(found["metadata"]["resourceVersion"])
+        now = self._clock.monotonic()
         if version != self._seen[0]:
             self._living = bool(self._seen[0])
             self._seen = (version, now)
-        return now - self._seen[1] >= float(found["spec"].get("leaseDurationSeconds") or self.timings.stale)
+        return now - self._seen[1] >= float(
+            found["spec"].get("leaseDurationSeconds") or self.timings.stale
+        )
 
     def _create(self) -> None:
         ensure_namespace(self.kube, self.run)
         body: Obj = {
-            "apiVersion": RUN_LOCK.api_version, "kind": RUN_LOCK.kind,
-            "metadata": {"name": RUN_LOCK.name, "namespace": RUN_LOCK.namespace}, "spec": self._spec(None),
-        }  # fmt: skip
-        self._mine = self._changes.create(body, "keeps other runs from disrupting this one", foreign=True)
+            "apiVersion": RUN_LOCK.api_version,
+            "kind": RUN_LOCK.kind,
+            "metadata": {"name": RUN_LOCK.name, "namespace": RUN_LOCK.namespace},
+            "spec": self._spec(None),
+        }
+        self._mine = self._changes.create(
+            body, "keeps other runs from disrupting this one", foreign=True
+        )
 
     def _spec(self, old: Obj | None) -> dict[str, Any]:
         now = _now()
@@ -207,13 +246,21 @@ class RunLock:
             "acquireTime": now,
             "renewTime": now,
             "leaseDurationSeconds": max(1, round(self.timings.stale)),
-            "leaseTransitions": int((old or {"spec": {}})["spec"].get("leaseTransitions") or 0) + (old is not None),
+            "leaseTransitions": int((old or {"spec": {}})["spec"].get("leaseTransitions") or 0)
+            + (old is not None),
         }
 
     def _put(self, old: Obj, spec: dict[str, Any]) -> Obj:
         """Write it over exactly that version.  Raises ApiRefused (409) when it has changed meanwhile."""
-        kept = {name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
-        body: Obj = {"apiVersion": RUN_LOCK.api_version, "kind": RUN_LOCK.kind, "metadata": kept, "spec": spec}
+        kept = {
+            name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")
+        }
+        body: Obj = {
+            "apiVersion": RUN_LOCK.api_version,
+            "kind": RUN_LOCK.kind,
+            "metadata": kept,
+            "spec": spec,
+        }
         done = self._changes.make(_change("replace", "this run holds it", body))
         assert done is not None  # neither a deletion nor a dry run
         return done
@@ -230,7 +277,9 @@ class RunLock:
                 return
             except SuiteError as error:
                 if not failing:
-                    self._tell(f"the run lock could not be renewed, trying again: {str(error).splitlines()[0]}")
+                    self._tell(
+                        f"the run lock could not be renewed, trying again: {str(error).splitlines()[0]}"
+                    )
                 failing = True
 
 
@@ -250,13 +299,17 @@ def _holding(lease: Obj) -> str:
 def _on_its_way_out(refusal: ApiRefused) -> bool:
     """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
-    return refusal.forbidden and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+    return refusal.forbidden and any(
+        cause.get("reason") == "NamespaceTerminating" for cause in causes
+    )
 
 
 def _who(lease: Obj) -> str:
     """``run 3f2a1c of user@host, since 2026-03-01T10:00:00Z``."""
     run, _, whose = _holder(lease).partition(" ")
-    since = str((lease.get("spec") or {}).get("acquireTime") or "").partition(".")[0].removesuffix("Z")
+    since = (
+        str((lease.get("spec") or {}).get("acquireTime") or "").partition(".")[0].removesuffix("Z")
+    )
     return f"run {run or 'unknown'}{f' of {whose}' if whose else ''}{f', since {since}Z' if since else ''}"
 
 

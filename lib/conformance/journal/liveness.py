@@ -17,7 +17,9 @@ from conformance.kube.ownership import PROCESS_ANNOTATION, annotations_of
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SEPARATOR = ":"
-_LOCK_FILE = re.compile(r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive")
+_LOCK_FILE = re.compile(
+    r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive"
+)
 """In the report folder of a run (``run.directory``), or in the folder that a restoring process makes for it.  No other
 path is opened, whatever an annotation says: who may annotate objects is not known."""
 
@@ -54,7 +56,9 @@ def _lock_file(path: str) -> IO[bytes]:
     """Open a run's lock file and nothing else.  Raises OSError."""
     if not _LOCK_FILE.fullmatch(path):
         raise PermissionError(f"{path} is no lock file of a run")
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "r+b", buffering=0)
+    file = os.fdopen(
+        os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "r+b", buffering=0
+    )
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or os.geteuid() not in (0, found.st_uid):
         file.close()

@@ -39,13 +39,21 @@ def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
     """Return the fields of an object that hold this mark, as they are without it; none where it has no such mark."""
     marked = content_at(current, (*_ANNOTATIONS, name))
-    fields = [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)] if marked.present else []
-    stored = content_at(current, (*_ANNOTATIONS, STORED_METADATA))  # of what Calico's API server serves
+    fields = (
+        [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)]
+        if marked.present
+        else []
+    )
+    stored = content_at(
+        current, (*_ANNOTATIONS, STORED_METADATA)
+    )  # of what Calico's API server serves
     if name in annotations_of({"metadata": {"annotations": {STORED_METADATA: stored.value}}}):
         given = json.loads(stored.value)
         del given["annotations"][name]
         less = Content(present=True, value=json.dumps(given))
-        fields.append(Field(path=(*_ANNOTATIONS, STORED_METADATA), before=less, ours=stored, parents=2))
+        fields.append(
+            Field(path=(*_ANNOTATIONS, STORED_METADATA), before=less, ours=stored, parents=2)
+        )
     return tuple(fields)
 
 
@@ -68,13 +76,18 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
 
     ``as_noted``: read as the entry names it, and not where Calico stores it under another uid.
     """
-    target, mark = entry.target, annotations_of(current).get(entry.mark_name)
+    target = entry.target
+    mark = annotations_of(current).get(entry.mark_name)
     assert target is not None  # it fits the tables
     if as_noted and entry.uid and current["metadata"].get("uid") != entry.uid:
         return f"{target.label} is another one by now, with another uid"
     if mark is None:
         return f"{target.label} does not carry the mark {entry.mark_name}: no run of this suite made the change"
-    return "" if mark == entry.mark else f"{target.label} is marked for another change: the journal entry was altered"
+    return (
+        ""
+        if mark == entry.mark
+        else f"{target.label} is marked for another change: the journal entry was altered"
+    )
 
 
 def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
@@ -83,7 +96,8 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
     It fits the tables, the object has the recorded uid, carries the entry's mark, and holds what the run wrote.
     Raises ApiRefused, EnvironmentBroken.
     """
-    target, why = entry.target, refusal(entry)
+    target = entry.target
+    why = refusal(entry)
     if why or target is None or entry.act == "delete-owned-pod":
         return why or "it changes nothing that lasts"
     reached = within_reach(kube, target, within=within)
@@ -92,12 +106,15 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
         return f"{target.label} is gone"
     if why := doubt(entry, current, as_noted=reached == target):
         return why
-    if entry.act == "patch" and not any(content_at(current, one.path) == one.ours for one in entry.fields):
+    if entry.act == "patch" and not any(
+        content_at(current, one.path) == one.ours for one in entry.fields
+    ):
         return f"{target.label} holds nothing any more of what the run wrote"
     return ""
 
 
-SERVED, STORED = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+SERVED = "projectcalico.org/v3"
+STORED = "crd.projectcalico.org/v1"
 KINDS = ("FelixConfiguration",)
 
 
@@ -120,6 +137,10 @@ def stored(kube: Kube, target: ObjectRef, why: object) -> ObjectRef:
 
     Raises EnvironmentBroken when it is not Calico's, or is not stored where this suite could write.
     """
-    if target.api_version != SERVED or target.kind not in KINDS or not kube.discovery.serves(STORED, target.kind):
+    if (
+        target.api_version != SERVED
+        or target.kind not in KINDS
+        or not kube.discovery.serves(STORED, target.kind)
+    ):
         raise EnvironmentBroken(f"{target.label} is out of reach: {why}")
     return replace(target, api_version=STORED)

@@ -62,7 +62,9 @@ class OtherRuns:
         ``since``: when the path was tried first (``time.monotonic``); None: now.
         """
         across = len(set(nodes)) > 1
-        return self._first(lambda entry: _node(entry) in nodes or (across and _is_vni(entry)), since)
+        return self._first(
+            lambda entry: _node(entry) in nodes or (across and _is_vni(entry)), since
+        )
 
     def of_vni(self) -> str:
         """Return which living run has given nodes another VNI; empty: none."""
@@ -71,11 +73,18 @@ class OtherRuns:
     def _first(self, fits: Callable[[Entry], bool], since: float | None) -> str:
         since = time.monotonic() if since is None else since
         self.look()
-        found = [(run, journal, entry) for (run, _), (at, journal, entry) in self._seen.items()
-                 if at >= since and fits(entry)]  # fmt: skip
+        found = [
+            (run, journal, entry)
+            for (run, _), (at, journal, entry) in self._seen.items()
+            if at >= since and fits(entry)
+        ]
         with suppress(SuiteError):
             lives = {run: self._lives(run, journal) for run, journal, _ in found}
-            told = (f"run {run} is changing the cluster: {entry.label}" for run, _, entry in found if lives[run])
+            told = (
+                f"run {run} is changing the cluster: {entry.label}"
+                for run, _, entry in found
+                if lives[run]
+            )
             return next(told, "")
         return ""
 
@@ -87,13 +96,18 @@ class OtherRuns:
             return life is Life.ALIVE
         version = lease["metadata"]["resourceVersion"]
         return until(
-            lambda: self._lease(run), lambda now: now is None or now["metadata"]["resourceVersion"] != version,
-            within=float(lease["spec"].get("leaseDurationSeconds") or 0), every=LOOK_EVERY,
-            description=f"run {run} renews its run lock", clock=self._clock,
-        ).converged  # fmt: skip
+            lambda: self._lease(run),
+            lambda now: now is None or now["metadata"]["resourceVersion"] != version,
+            within=float(lease["spec"].get("leaseDurationSeconds") or 0),
+            every=LOOK_EVERY,
+            description=f"run {run} renews its run lock",
+            clock=self._clock,
+        ).converged
 
     def _lease(self, run: str) -> Obj | None:
-        found = self._kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        found = self._kube.find(
+            RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
+        )
         return found if found is not None and liveness.holds(found, run) else None
 
 

@@ -55,14 +55,20 @@ class Entry:
     def mark(self) -> str:
         """Return the annotation's value: the run, and a hash of everything that restoring goes by."""
         uid = "" if self.act == "create" else self.uid
-        acted_on = replace(self, why="", state="intended", uid=uid, resource_version="", at="", worker="")
+        acted_on = replace(
+            self, why="", state="intended", uid=uid, resource_version="", at="", worker=""
+        )
         return f"{self.run} {hashlib.sha256(dump(acted_on, sort_keys=True).encode()).hexdigest()}"
 
     @property
     def label(self) -> str:
         """``patch Node node-1 (v1) .spec.unschedulable: drains it``."""
         names = ", ".join(field.label for field in self.fields)
-        what = f"procedure {self.procedure} {json.dumps(self.arguments)}" if self.act == "procedure" else self.act
+        what = (
+            f"procedure {self.procedure} {json.dumps(self.arguments)}"
+            if self.act == "procedure"
+            else self.act
+        )
         target = f" {self.target.label}" if self.target else ""
         text = f"{what}{target}{f' {names}' if names else ''}: {self.why}"
         return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -7,7 +7,10 @@ from typing import Any
 from conformance.errors import SuiteError
 
 SECRET_KINDS = ("Secret", "TokenRequest", "CertificateSigningRequest")
-_NAME = re.compile(r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$", re.I)
+_NAME = re.compile(
+    r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$",
+    re.I,
+)
 """Ends of names whose text values are taken for secrets: ``DB_PASSWORD``, ``bearerToken``; not ``secretName``."""
 REDACTED = "(redacted)"
 
@@ -20,7 +23,11 @@ def secret_fields(value: Any, at: str = "") -> Iterator[str]:
     """Where a value holds something that its name says is secret (environment variables included)."""
     if isinstance(value, Mapping):
         variable = value.get("name")
-        if isinstance(variable, str) and _NAME.search(variable) and isinstance(value.get("value"), str):
+        if (
+            isinstance(variable, str)
+            and _NAME.search(variable)
+            and isinstance(value.get("value"), str)
+        ):
             yield f"{at}.{variable}"
         for name, inner in value.items():
             if isinstance(inner, str) and inner and _NAME.search(str(name)):
@@ -38,7 +45,9 @@ def redacted(value: Any) -> Any:
         hidden = bool(_NAME.search(str(value.get("name") or "")))
         return {
             name: REDACTED
-            if isinstance(inner, str) and inner and (_NAME.search(str(name)) or (hidden and name == "value"))
+            if isinstance(inner, str)
+            and inner
+            and (_NAME.search(str(name)) or (hidden and name == "value"))
             else redacted(inner)
             for name, inner in value.items()
         }

@@ -114,15 +114,27 @@ def refusal(entry: Entry) -> str:
 
 def by_hand(entry: Entry) -> str:
     """Return the command that puts an entry back by hand; empty for an entry that does not fit the table."""
-    row, target = _row(entry), _target(entry)
+    row = _row(entry)
+    target = _target(entry)
     if row is None or target is None or refusal(entry) not in ("", OLD):
         return ""
     if row.by_hand:
-        found = [match["value"] for one in entry.fields for match in _VARIABLE.finditer(_text(one.before))]
+        found = [
+            match["value"]
+            for one in entry.fields
+            for match in _VARIABLE.finditer(_text(one.before))
+        ]
         return row.by_hand.format(
-            name=target.name, namespace=target.namespace, kind=target.kind.lower(), vni=(found or [""])[0] or ""
+            name=target.name,
+            namespace=target.namespace,
+            kind=target.kind.lower(),
+            vni=(found or [""])[0] or "",
         )
-    what = f"{target.kind}.{target.api_version.partition('/')[0]}" if "/" in target.api_version else target.kind
+    what = (
+        f"{target.kind}.{target.api_version.partition('/')[0]}"
+        if "/" in target.api_version
+        else target.kind
+    )
     patch = shlex.quote(json.dumps(putting_back(entry.fields, {})))
     return f"kubectl patch {what.lower()} {target.name} --type=merge -p {patch}"
 
@@ -130,7 +142,11 @@ def by_hand(entry: Entry) -> str:
 def _target(entry: Entry) -> ObjectRef | None:
     """What an entry is about; earlier releases named the node of a procedure among its arguments alone."""
     node = entry.arguments.get("node")
-    old = None if entry.run or node is None else ObjectRef(api_version="v1", kind="Node", name=str(node))
+    old = (
+        None
+        if entry.run or node is None
+        else ObjectRef(api_version="v1", kind="Node", name=str(node))
+    )
     return entry.target or old
 
 
@@ -143,15 +159,22 @@ def _row(entry: Entry) -> Row | None:
     if (entry.act == "patch") != bool(entry.fields):
         return None
     own = f"{NAMESPACE_PREFIX}{entry.run}-" if entry.run else NAMESPACE_PREFIX
-    key = _json([entry.act, entry.procedure, target.api_version, target.kind, target.namespace, target.name])
+    key = _json(
+        [entry.act, entry.procedure, target.api_version, target.kind, target.namespace, target.name]
+    )
     held = _json(entry.arguments)
-    fits = (row for row in ROWS if _matches(rf"\[{row.what}\]", key, own) and _matches(row.arguments, held, own))
+    fits = (
+        row
+        for row in ROWS
+        if _matches(rf"\[{row.what}\]", key, own) and _matches(row.arguments, held, own)
+    )
     return next(fits, None)
 
 
 def _fits(one: Field, row: Row) -> bool:
     """Check that a field is one of the row's, with values that the suite finds and writes."""
-    before, ours = _text(one.before), _text(one.ours)
+    before = _text(one.before)
+    ours = _text(one.ours)
     forms = row.fields.get(one.path)
     if forms is None or not 0 <= one.parents < len(one.path):
         return False
@@ -161,7 +184,9 @@ def _fits(one: Field, row: Row) -> bool:
 
 
 def _matches(pattern: str, text: str, own: str = "") -> bool:
-    return re.fullmatch(pattern.replace("OWN", re.escape(own)).replace("NAME", NAME), text) is not None
+    return (
+        re.fullmatch(pattern.replace("OWN", re.escape(own)).replace("NAME", NAME), text) is not None
+    )
 
 
 def _text(content: Content) -> str:

@@ -59,30 +59,43 @@ class Restored:
 
 
 def restore(
-    journal: Journal, changes: Changes, healers: Healers, *, only: Callable[[Entry], bool] = lambda entry: True
+    journal: Journal,
+    changes: Changes,
+    healers: Healers,
+    *,
+    only: Callable[[Entry], bool] = lambda entry: True,
 ) -> list[Restored]:
     """Put back every open entry (``only``: those of which it is true), newest first; closes what needs nothing more.
 
     Safe to repeat: what was already put back is found so.
     """
     restorer = _Restorer(journal, changes, healers)
-    entries = [item for item in journal.entries(unreadable=lambda problem: None) if item.open and only(item)]
+    entries = [
+        item
+        for item in journal.entries(unreadable=lambda problem: None)
+        if item.open and only(item)
+    ]
     return [restorer.restore(entry) for entry in reversed(entries)]
 
 
 class _Restorer:
     def __init__(self, journal: Journal, changes: Changes, healers: Healers) -> None:
-        self.journal, self.changes, self.healers = journal, changes, healers
-        self.kube, self.within = changes.kube, journal.within
+        self.journal = journal
+        self.changes = changes
+        self.healers = healers
+        self.kube = changes.kube
+        self.within = journal.within
 
     def restore(self, entry: Entry) -> Restored:
         """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
         acts: dict[str, Callable[[Entry], Restored]] = {
-            "patch": self._patched, "create": self._created, "procedure": self._proceeded,
+            "patch": self._patched,
+            "create": self._created,
+            "procedure": self._proceeded,
             "delete-owned-pod": lambda deleted: _told(
                 deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
             ),
-        }  # fmt: skip
+        }
         run = self.journal.run.run
         result = None
         try:
@@ -105,8 +118,12 @@ class _Restorer:
         for _ in range(CONFLICTS):
             current = read(self.kube, target, within=self.within)
             if current is None:
-                return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
-            todo = [field for field in entry.fields if content_at(current, field.path) != field.before]
+                return _told(
+                    entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target)
+                )
+            todo = [
+                field for field in entry.fields if content_at(current, field.path) != field.before
+            ]
             marks = mark_fields(current, entry.mark_name)
             if not todo and not marks:
                 return _told(entry, Outcome.UNCHANGED, entry.label)
@@ -117,7 +134,12 @@ class _Restorer:
             if not self._put_back(target, [*ours, *marks], current):
                 continue
             return self._verified(entry, target, ours, foreign)
-        return _told(entry, Outcome.FAILED, f"{entry.label}: the object does not hold still", "pytest --restore")
+        return _told(
+            entry,
+            Outcome.FAILED,
+            f"{entry.label}: the object does not hold still",
+            "pytest --restore",
+        )
 
     def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
         """False: somebody else wrote in between."""
@@ -135,12 +157,24 @@ class _Restorer:
             raise
         return True
 
-    def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
+    def _verified(
+        self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]
+    ) -> Restored:
         now = read(self.kube, target, within=self.within)
-        wrong = [field for field in ours if now is None or content_at(now, field.path) != field.before]
+        wrong = [
+            field for field in ours if now is None or content_at(now, field.path) != field.before
+        ]
         if wrong:
-            found = "; ".join(f"{field.label} is {_shown(field, now)}, was {_shown_before(field)}" for field in wrong)
-            return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
+            found = "; ".join(
+                f"{field.label} is {_shown(field, now)}, was {_shown_before(field)}"
+                for field in wrong
+            )
+            return _told(
+                entry,
+                Outcome.FAILED,
+                f"{target.label}: after putting it back {found}",
+                "pytest --restore",
+            )
         if foreign:
             found = "; ".join(
                 f"{field.label} was {_shown_before(field)}, was set to {shown(field, field.ours)} by this suite "
@@ -148,7 +182,10 @@ class _Restorer:
                 for field in foreign
             )
             return _told(
-                entry, Outcome.CONFLICT, f"{target.label}: {found}: somebody else's value is left", _look(target)
+                entry,
+                Outcome.CONFLICT,
+                f"{target.label}: {found}: somebody else's value is left",
+                _look(target),
             )
         if not ours:
             return _told(entry, Outcome.UNCHANGED, entry.label)
@@ -157,10 +194,13 @@ class _Restorer:
 
     def _created(self, entry: Entry) -> Restored:
         assert entry.target is not None
-        target, current = entry.target, read(self.kube, entry.target, within=self.within)
+        target = entry.target
+        current = read(self.kube, entry.target, within=self.within)
         if current is None or current["metadata"].get("deletionTimestamp"):
             return _told(entry, Outcome.UNCHANGED, f"{target.label} is gone")
-        if why := doubt(entry, current) or ("" if self.changes.run.owns(current) else "it has not the run's labels"):
+        if why := doubt(entry, current) or (
+            "" if self.changes.run.owns(current) else "it has not the run's labels"
+        ):
             return self._refused(entry, why)
         retry(
             lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
@@ -179,17 +219,23 @@ class _Restorer:
         assert entry.target is not None
         node = read(self.kube, entry.target, within=self.within)
         if node is None:
-            return _told(entry, Outcome.CONFLICT, f"{entry.label}: the node is gone", _look(entry.target))
+            return _told(
+                entry, Outcome.CONFLICT, f"{entry.label}: the node is gone", _look(entry.target)
+            )
         if why := doubt(entry, node):
             return self._refused(entry, why)
         try:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
             raise
-        except Exception as error:  # a healer that is broken must not keep the others from being run
+        except (
+            Exception
+        ) as error:  # a healer that is broken must not keep the others from being run
             first = (str(error).splitlines() or [""])[0]
             hand = f"undo {entry.procedure} by hand, then pytest --restore"
-            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand)
+            return _told(
+                entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand
+            )
         return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 
     def _refused(self, entry: Entry, why: str) -> Restored:

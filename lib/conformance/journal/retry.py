@@ -19,11 +19,16 @@ PAUSE = 0.5
 class _Later(Generic[T]):
     """The outcome of one try: a result, or an error that may be temporary."""
 
-    def __init__(self, result: T | None = None, error: ApiRefused | ApiUnreachable | None = None) -> None:
-        self.result, self.error = result, error
+    def __init__(
+        self, result: T | None = None, error: ApiRefused | ApiUnreachable | None = None
+    ) -> None:
+        self.result = result
+        self.error = error
 
 
-def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK) -> T:
+def retry(
+    act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK
+) -> T:
     """The result of ``act``, which must be safe to do twice.
 
     Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused at once when it

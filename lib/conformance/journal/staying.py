@@ -21,10 +21,16 @@ def stays(entry: Entry) -> str:
         return f"{entry.procedure} {json.dumps(entry.arguments)} is not undone: {entry.why}"
     label = entry.target.label if entry.target else ""
     if entry.act == "patch":
-        values = ", ".join(f"{field.label} {shown(field, field.before)} -> {shown(field, field.ours)}"
-                           for field in entry.fields)  # fmt: skip
+        values = ", ".join(
+            f"{field.label} {shown(field, field.before)} -> {shown(field, field.ours)}"
+            for field in entry.fields
+        )
         return f"{label}: {values} {verb}"
-    return f"{label}, which this suite made, {verb}" if entry.act == "create" else f"{label} was deleted: {entry.why}"
+    return (
+        f"{label}, which this suite made, {verb}"
+        if entry.act == "create"
+        else f"{label} was deleted: {entry.why}"
+    )
 
 
 def shown(field: Field, content: Content) -> str:

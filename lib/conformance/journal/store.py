@@ -31,9 +31,19 @@ class Journal:
     which what is open stands once more, for when the cluster cannot be asked.
     """
 
-    def __init__(self, kube: Kube, run: Ownership, *, within: float, memory: Path | None = None) -> None:
-        self.kube, self.run, self.within, self._memory = kube, run, within, memory
-        self.ref = ObjectRef(api_version="v1", kind="ConfigMap", name=f"journal-{run.run}", namespace=SYSTEM_NAMESPACE)
+    def __init__(
+        self, kube: Kube, run: Ownership, *, within: float, memory: Path | None = None
+    ) -> None:
+        self.kube = kube
+        self.run = run
+        self.within = within
+        self._memory = memory
+        self.ref = ObjectRef(
+            api_version="v1",
+            kind="ConfigMap",
+            name=f"journal-{run.run}",
+            namespace=SYSTEM_NAMESPACE,
+        )
         self._changes = Changes(kube, run)
         self._lock = threading.Lock()
         self._newest = 0
@@ -88,20 +98,29 @@ class Journal:
             self._create(data)
             return
         if not self.run.owns(found):
-            raise EnvironmentBroken(f"{self.ref.label} exists and is not this run's; nothing was changed")
+            raise EnvironmentBroken(
+                f"{self.ref.label} exists and is not this run's; nothing was changed"
+            )
         _check_size((found.get("data") or {}) | data, entry)
         self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
 
     def _create(self, data: dict[str, str]) -> None:
         ensure_namespace(self.kube, self.run)
         body: Obj = {
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": self.ref.name, "namespace": SYSTEM_NAMESPACE, "labels": {JOURNAL_LABEL: "true"}},
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": self.ref.name,
+                "namespace": SYSTEM_NAMESPACE,
+                "labels": {JOURNAL_LABEL: "true"},
+            },
             "data": data,
-        }  # fmt: skip
+        }
         try:
             self._changes.create(body, "the journal of this run", foreign=True)
-        except ApiRefused as refusal:  # another worker was first, or our own try arrived and its answer did not
+        except (
+            ApiRefused
+        ) as refusal:  # another worker was first, or our own try arrived and its answer did not
             if not refusal.already_exists:
                 raise
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
@@ -116,21 +135,34 @@ class Journal:
         except SuiteError:
             if self._memory is None:  # another run's
                 raise
-            return [load(path.read_text(encoding="utf-8")) for path in sorted(self._memory.glob("*.json"))]
+            return [
+                load(path.read_text(encoding="utf-8"))
+                for path in sorted(self._memory.glob("*.json"))
+            ]
         return entries_of(found, unreadable) if found else []
 
     def remove(self) -> None:
         """Remove it when nothing in it is open; the next write makes it anew."""
 
         def attempt() -> None:
-            found = self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE)
+            found = self.kube.find(
+                self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE
+            )
             unreadable: list[str] = []
-            if found is None or any(entry.open for entry in entries_of(found, unreadable.append)) or unreadable:
+            if (
+                found is None
+                or any(entry.open for entry in entries_of(found, unreadable.append))
+                or unreadable
+            ):
                 return
             unchanged = {"resourceVersion": found["metadata"]["resourceVersion"]}
             body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": unchanged}
             change = Change(
-                verb="delete", target=self.ref, why="nothing in it is open", body=body, cluster_scoped_or_foreign=True
+                verb="delete",
+                target=self.ref,
+                why="nothing in it is open",
+                body=body,
+                cluster_scoped_or_foreign=True,
             )
             try:
                 self._changes.make(change)
@@ -150,7 +182,9 @@ def ensure_namespace(kube: Kube, run: Ownership) -> None:
         return
     body: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
     try:
-        Changes(kube, Shared(run.run, run.worker)).create(body, "holds run locks and journals", foreign=True)
+        Changes(kube, Shared(run.run, run.worker)).create(
+            body, "holds run locks and journals", foreign=True
+        )
     except ApiRefused as refusal:
         if not refusal.already_exists:
             raise
@@ -160,7 +194,11 @@ def journals(kube: Kube) -> list[Obj]:
     """The journals of all runs, as ConfigMaps.  Raises ApiRefused, ApiUnreachable."""
     labels = f"{JOURNAL_LABEL}=true,{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
     found = kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels)
-    return [one for one in found if one["metadata"]["name"] == f"journal-{one['metadata']['labels'][RUN_LABEL]}"]
+    return [
+        one
+        for one in found
+        if one["metadata"]["name"] == f"journal-{one['metadata']['labels'][RUN_LABEL]}"
+    ]
 
 
 def entries_of(journal: Obj, unreadable: Callable[[str], object] | None = None) -> list[Entry]:

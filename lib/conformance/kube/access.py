@@ -50,30 +50,47 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     name = ":".join(str(path) for path in files)
     parts = [_read(path) for path in files]
-    contexts, clusters, users = (_by_name(parts, files, kind) for kind in ("contexts", "clusters", "users"))
-    chosen = context or next((part["current-context"] for part in parts if part.get("current-context")), None)
+    contexts, clusters, users = (
+        _by_name(parts, files, kind) for kind in ("contexts", "clusters", "users")
+    )
+    chosen = context or next(
+        (part["current-context"] for part in parts if part.get("current-context")), None
+    )
     if not contexts:
         raise UsageProblem(f"{name} is no kubeconfig: it has no contexts")
     if not chosen:
-        raise UsageProblem(f"kubeconfig {name} has no current-context; choose one of {_names(contexts)} by --context")
+        raise UsageProblem(
+            f"kubeconfig {name} has no current-context; choose one of {_names(contexts)} by --context"
+        )
     if chosen not in contexts:
-        raise UsageProblem(f"kubeconfig {name} has no context {chosen!r}; it has {_names(contexts)}")
+        raise UsageProblem(
+            f"kubeconfig {name} has no context {chosen!r}; it has {_names(contexts)}"
+        )
     pointed = contexts[chosen].get("context") or {}
-    cluster, user = pointed.get("cluster"), pointed.get("user")
+    cluster = pointed.get("cluster")
+    user = pointed.get("user")
     if cluster not in clusters:
-        raise UsageProblem(f"kubeconfig {name}: context {chosen!r} names cluster {cluster!r}, which is not in it")
+        raise UsageProblem(
+            f"kubeconfig {name}: context {chosen!r} names cluster {cluster!r}, which is not in it"
+        )
     if user not in users:
-        raise UsageProblem(f"kubeconfig {name}: context {chosen!r} names user {user!r}, which is not in it")
+        raise UsageProblem(
+            f"kubeconfig {name}: context {chosen!r} names user {user!r}, which is not in it"
+        )
     server = str((clusters[cluster].get("cluster") or {}).get("server") or "")
     if not server.startswith(("https://", "http://")):
-        raise UsageProblem(f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})")
+        raise UsageProblem(
+            f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})"
+        )
     configuration = _load(files, str(chosen), name)
     named = bool((clusters[cluster].get("cluster") or {}).get("proxy-url"))
     proxy.settle(configuration, f"kubeconfig {name}, context {chosen}", named=named)
     given = users[user].get("user") or {}
     plugin = given.get("exec")
     if plugin and not _has_credentials(configuration):
-        raise UsageProblem(f"kubeconfig {name}, user {user}: {_why_no_credentials(plugin, files[0].parent)}")
+        raise UsageProblem(
+            f"kubeconfig {name}, user {user}: {_why_no_credentials(plugin, files[0].parent)}"
+        )
 
     def renew() -> None:
         fresh = _load(files, str(chosen), name)
@@ -85,12 +102,18 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     from_file = given.get("tokenFile") and not given.get("token")
     known = [
         None if plugin or from_file or given.get("auth-provider") else end_of(token),
-        None if plugin else end_of_certificate(given.get("client-certificate-data"), configuration.cert_file),
+        None
+        if plugin
+        else end_of_certificate(given.get("client-certificate-data"), configuration.cert_file),
     ]
     return Access(
-        where, server, str(user), configuration, renew if plugin or from_file else None,
+        where,
+        server,
+        str(user),
+        configuration,
+        renew if plugin or from_file else None,
         ends=min(filter(None, known), default=None),
-    )  # fmt: skip
+    )
 
 
 def from_environment(environ: Mapping[str, str], context: str | None = None) -> Access:
@@ -104,8 +127,10 @@ def from_environment(environ: Mapping[str, str], context: str | None = None) -> 
 
 def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> Access:
     """Access by the service account of the pod that this process runs in.  Raises UsageProblem outside a pod."""
-    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
-    token, authority = account / "token", account / "ca.crt"
+    host = environ.get("KUBERNETES_SERVICE_HOST")
+    port = environ.get("KUBERNETES_SERVICE_PORT")
+    token = account / "token"
+    authority = account / "ca.crt"
     missing = [
         what
         for what, there in (
@@ -117,11 +142,17 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
         if not there
     ]
     if missing:
-        raise UsageProblem(f"not inside a pod of the cluster (missing: {', '.join(missing)}); use --kubeconfig=PATH")
-    from kubernetes.client.configuration import Configuration  # slow to import: only when a cluster is used
+        raise UsageProblem(
+            f"not inside a pod of the cluster (missing: {', '.join(missing)}); use --kubeconfig=PATH"
+        )
+    from kubernetes.client.configuration import (
+        Configuration,  # slow to import: only when a cluster is used
+    )
 
     configuration = Configuration()
-    configuration.host = f"https://[{host}]:{port}" if ":" in str(host) else f"https://{host}:{port}"
+    configuration.host = (
+        f"https://[{host}]:{port}" if ":" in str(host) else f"https://{host}:{port}"
+    )
     configuration.ssl_ca_cert = str(authority)
     configuration.tls = None
     proxy.settle(configuration, "the pod's service account", named=False)
@@ -143,7 +174,9 @@ PLUGIN_WITHIN = 60.0
 
 
 PEM = rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
-VALIDITY = re.compile(rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL)
+VALIDITY = re.compile(
+    rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL
+)
 """A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280, 4.1.2.5)."""
 YEAR_WITH_CENTURY = 14
 """Digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are 20xx."""
@@ -155,7 +188,9 @@ def end_of(token: str) -> datetime | None:
     """When a token ends that says so (a JSON Web Token, RFC 7519); None: it does not."""
     try:
         body = token.split(".")[1]
-        return datetime.fromtimestamp(float(json.loads(base64.urlsafe_b64decode(f"{body}==="))["exp"]), UTC)
+        return datetime.fromtimestamp(
+            float(json.loads(base64.urlsafe_b64decode(f"{body}==="))["exp"]), UTC
+        )
     except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
@@ -166,7 +201,9 @@ def end_of_certificate(data: str | None, path: str | None) -> datetime | None:
     None: there is no certificate, or its end cannot be read.
     """
     try:
-        pem = re.search(PEM, base64.b64decode(data) if data else Path(path or "").read_bytes(), re.DOTALL)
+        pem = re.search(
+            PEM, base64.b64decode(data) if data else Path(path or "").read_bytes(), re.DOTALL
+        )
         found = VALIDITY.search(ssl.PEM_cert_to_DER_cert(pem[0].decode())) if pem else None
     except (OSError, ValueError):
         return None
@@ -203,17 +240,29 @@ def _why_no_credentials(plugin: Mapping[str, Any], folder: Path) -> str:
     """Why a credential plugin gave nothing: it is run once more, since the official client only logs its errors."""
     command = [str(plugin.get("command") or ""), *map(str, plugin.get("args") or [])]
     said = " ".join(command)
-    info = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
+    info = {
+        "apiVersion": plugin.get("apiVersion"),
+        "kind": "ExecCredential",
+        "spec": {"interactive": False},
+    }
     own = {str(item.get("name")): str(item.get("value")) for item in plugin.get("env") or []}
     try:
         done = subprocess.run(
-            command, cwd=folder, env={**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)}, text=True,
-            capture_output=True, stdin=subprocess.DEVNULL, timeout=PLUGIN_WITHIN, check=False,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            env={**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=PLUGIN_WITHIN,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return f"its credential plugin {said!r} did not end within {PLUGIN_WITHIN:.0f} s; log in before the run"
     except OSError as error:
-        return f"its credential plugin {said!r} cannot be run: {error.strerror or error}; install it"
+        return (
+            f"its credential plugin {said!r} cannot be run: {error.strerror or error}; install it"
+        )
     words = " ".join(done.stderr.split())[-500:]
     if done.returncode:
         return f"its credential plugin {said!r} failed with exit code {done.returncode}: {words or 'it said nothing'}"
@@ -235,20 +284,31 @@ def _read(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
-        raise UsageProblem(f"kubeconfig {path}{line} is not YAML: {getattr(error, 'problem', error)}") from None
+        raise UsageProblem(
+            f"kubeconfig {path}{line} is not YAML: {getattr(error, 'problem', error)}"
+        ) from None
     if not isinstance(content, dict):
-        raise UsageProblem(f"kubeconfig {path} is {'empty' if content is None else 'not a mapping'}")
-    if (told := [content.get("apiVersion", "v1"), content.get("kind", "Config")]) != ["v1", "Config"]:
+        raise UsageProblem(
+            f"kubeconfig {path} is {'empty' if content is None else 'not a mapping'}"
+        )
+    if (told := [content.get("apiVersion", "v1"), content.get("kind", "Config")]) != [
+        "v1",
+        "Config",
+    ]:
         raise UsageProblem(f"{path} is no kubeconfig (v1, Config): it is {told[0]}, {told[1]}")
     return content
 
 
-def _by_name(parts: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str) -> dict[str, dict[str, Any]]:
+def _by_name(
+    parts: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str
+) -> dict[str, dict[str, Any]]:
     """Entries of one kind by name; the first file that has a name wins, as with kubectl."""
     found: dict[str, dict[str, Any]] = {}
     for part, path in zip(parts, files, strict=True):
         entries = part.get(kind) or []
-        if not isinstance(entries, list) or not all(isinstance(item, dict) and item.get("name") for item in entries):
+        if not isinstance(entries, list) or not all(
+            isinstance(item, dict) and item.get("name") for item in entries
+        ):
             raise UsageProblem(f"kubeconfig {path}: {kind} is not a list of entries with a name")
         for entry in entries:
             found.setdefault(str(entry["name"]), entry)
@@ -261,12 +321,16 @@ def _names(entries: Mapping[str, Any]) -> str:
 
 def _load(files: Sequence[Path], context: str, name: str) -> Any:
     """The official client's configuration for a context that is known to exist."""
-    from kubernetes.client.configuration import Configuration  # slow to import: only when a cluster is used
+    from kubernetes.client.configuration import (
+        Configuration,  # slow to import: only when a cluster is used
+    )
     from kubernetes.config import kube_config
 
     configuration = Configuration()
     kube_config._create_temp_file_with_content = _write_hidden
-    logging.disable(logging.ERROR)  # it prints what a credential plugin does wrong, which is said in our words
+    logging.disable(
+        logging.ERROR
+    )  # it prints what a credential plugin does wrong, which is said in our words
     try:
         kube_config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=os.pathsep.join(str(path) for path in files),
@@ -276,8 +340,12 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
         )
         if configuration.refresh_api_key_hook:
             configuration.refresh_api_key_hook = _seldom(configuration.refresh_api_key_hook)
-    except Exception as error:  # the loader lets KeyError, binascii.Error, ... through for damaged entries
-        raise UsageProblem(f"kubeconfig {name}, context {context}: {' '.join(str(error).split())}") from None
+    except (
+        Exception
+    ) as error:  # the loader lets KeyError, binascii.Error, ... through for damaged entries
+        raise UsageProblem(
+            f"kubeconfig {name}, context {context}: {' '.join(str(error).split())}"
+        ) from None
     finally:
         logging.disable(logging.NOTSET)
     try:
@@ -301,9 +369,13 @@ def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:
 
     The file is in memory; where the system has none there (macOS), it is removed once it is loaded.
     """
-    in_memory = hasattr(os, "memfd_create")
-    file: Any = os.fdopen(os.memfd_create("kubeconfig"), "wb") if in_memory else NamedTemporaryFile()  # noqa: SIM115
-    path = f"/proc/self/fd/{file.fileno()}" if in_memory else str(file.name)
+    file: Any
+    if hasattr(os, "memfd_create"):
+        file = os.fdopen(os.memfd_create("kubeconfig"), "wb")
+        path = f"/proc/self/fd/{file.fileno()}"
+    else:
+        file = NamedTemporaryFile()  # noqa: SIM115
+        path = str(file.name)
     file.write(content.encode() if isinstance(content, str) else content)
     file.flush()
     _HIDDEN[path] = file
@@ -321,18 +393,24 @@ def _take_from_files(configuration: Any) -> None:
     hidden = {field for field in FILES if getattr(configuration, field) in _HIDDEN}
     if "ssl_ca_cert" in hidden:
         authority = Path(configuration.ssl_ca_cert).read_bytes()
-        configuration.ca_cert_data = authority.decode("ascii", "ignore")  # beyond the certificates may be comments
+        configuration.ca_cert_data = authority.decode(
+            "ascii", "ignore"
+        )  # beyond the certificates may be comments
         configuration.ssl_ca_cert = None
     configuration.tls = None
     if hidden & {"cert_file", "key_file"}:
-        configuration.tls, configuration.cert_file, configuration.key_file = context, None, None
+        configuration.tls = context
+        configuration.cert_file = None
+        configuration.key_file = None
 
 
 def tls(configuration: Any) -> ssl.SSLContext:
     """Return the TLS context for new connections."""
     if ready := getattr(configuration, "tls", None):
         return ready  # type: ignore[no-any-return]
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
+    context = ssl.create_default_context(
+        cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data
+    )
     if not configuration.verify_ssl:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

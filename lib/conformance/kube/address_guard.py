@@ -14,11 +14,15 @@ from typing import Any
 from conformance.kube.ownership import Ownership
 from conformance.model.change import Change
 
-POOL, INSTALLATION = "IPPool", "Installation"
+POOL = "IPPool"
+INSTALLATION = "Installation"
 NETWORK = "spec.calicoNetwork"
 BOOKKEEPING = ("IPAMBlock", "BlockAffinity", "IPAMHandle")
 """What IPAM itself keeps of blocks: who takes an affinity away gives the node another block."""
-ASKING = tuple(f"cni.projectcalico.org/{name}" for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam"))
+ASKING = tuple(
+    f"cni.projectcalico.org/{name}"
+    for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam")
+)
 """Annotations of a pod, or of its namespace, by which it chooses its pool or its address."""
 OS_LABEL = "kubernetes.io/os"
 
@@ -32,7 +36,9 @@ def danger(change: Change, run: Ownership) -> str:
         return _pool(change, run)
     if kind == INSTALLATION and not _leaves_pools(change):
         return f"it may change IP pools through the operator; patch it, and leave {NETWORK}.ipPools out"
-    text = json.dumps(change.body or {}).replace("~1", "/")  # as a JSON patch writes the slash of a key
+    text = json.dumps(change.body or {}).replace(
+        "~1", "/"
+    )  # as a JSON patch writes the slash of a key
     asked = [name for name in ASKING if name in text]
     if asked and (kind == "Namespace" or not _for_linux_alone(change.body)):
         return (
@@ -53,7 +59,9 @@ def _pool(change: Change, run: Ownership) -> str:
         return ""
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     disabled = spec.get("disabled") if isinstance(spec, Mapping) else None
-    if disabled is True or (change.verb == "patch" and isinstance(spec, Mapping) and "disabled" not in spec):
+    if disabled is True or (
+        change.verb == "patch" and isinstance(spec, Mapping) and "disabled" not in spec
+    ):
         return ""
     return "an enabled pool may give a Windows node a second block; write disabled: true"
 
@@ -70,4 +78,7 @@ def _for_linux_alone(body: Any) -> bool:
     spec = body.get("spec") if isinstance(body, Mapping) else None
     spec = spec if isinstance(spec, Mapping) else {}
     pods = (spec.get("template") or {}).get("spec") or {} if "template" in spec else spec
-    return "linux" in ((pods.get("nodeSelector") or {}).get(OS_LABEL), (pods.get("os") or {}).get("name"))
+    return "linux" in (
+        (pods.get("nodeSelector") or {}).get(OS_LABEL),
+        (pods.get("os") or {}).get("name"),
+    )

@@ -32,7 +32,8 @@ class _Received(io.RawIOBase):
     """What a connection receives until the thread's deadline; then it raises TimeoutError."""
 
     def __init__(self, sock: Any) -> None:
-        self._sock, self._silence = sock, sock.gettimeout() or float("inf")
+        self._sock = sock
+        self._silence = sock.gettimeout() or float("inf")
         self._end: float = getattr(_calling, "end", float("inf"))
         self._raw = sock.makefile("rb", buffering=0)
 
@@ -64,7 +65,9 @@ def bound(manager: Any) -> None:
     bounded = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():
         connection = type(
-            pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": staticmethod(_response)}
+            pool.ConnectionCls.__name__,
+            (pool.ConnectionCls,),
+            {"response_class": staticmethod(_response)},
         )
         bounded[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": connection})
     manager.pool_classes_by_scheme = bounded
@@ -77,20 +80,28 @@ def body(answer: Any, request: str) -> bytes:
         received += chunk
         if len(received) > PAGE:
             answer.response.close()
-            raise ApiRefused(answer.status, "TooLarge", f"the answer exceeds {PAGE >> 20} MB (unpacked)", request)
+            raise ApiRefused(
+                answer.status, "TooLarge", f"the answer exceeds {PAGE >> 20} MB (unpacked)", request
+            )
     answer.response.release_conn()
     return bytes(received)
 
 
-def refusal(status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str) -> ApiRefused | None:
+def refusal(
+    status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str
+) -> ApiRefused | None:
     """Return what an answer refuses, or that no API server gave it; None: it is a success."""
     named = {key.lower(): value for key, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0].strip().lower()
     refused: ApiRefused | None = None
     if 300 <= status < 400:
-        refused = NoApiServer(f"{status} {phrase}".strip() + f", redirected to {_target(named)}", request)
+        refused = NoApiServer(
+            f"{status} {phrase}".strip() + f", redirected to {_target(named)}", request
+        )
     elif kind == "text/html" or (status >= 400 and data.lstrip()[:1] == b"<"):
-        refused = NoApiServer(f"{status} {phrase}".strip() + f", a web page: {_beginning(data)}", request)
+        refused = NoApiServer(
+            f"{status} {phrase}".strip() + f", a web page: {_beginning(data)}", request
+        )
     elif status >= 400:
         refused = ApiRefused.from_response(status, phrase, data, request)
     if refused:

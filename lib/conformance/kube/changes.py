@@ -23,7 +23,10 @@ def reference(obj: Obj, namespace: str | None = None) -> ObjectRef:
     """What an object is called; ``namespace`` for objects that leave theirs open."""
     meta = obj["metadata"]
     return ObjectRef(
-        api_version=obj["apiVersion"], kind=obj["kind"], name=meta["name"], namespace=meta.get("namespace") or namespace
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        name=meta["name"],
+        namespace=meta.get("namespace") or namespace,
     )
 
 
@@ -34,9 +37,17 @@ class Changes:
     """
 
     def __init__(
-        self, kube: Kube, run: Ownership, *, dry_run: bool = False, tell: Callable[[str], None] = print
+        self,
+        kube: Kube,
+        run: Ownership,
+        *,
+        dry_run: bool = False,
+        tell: Callable[[str], None] = print,
     ) -> None:
-        self.kube, self.run, self.dry_run, self.tell = kube, run, dry_run, tell
+        self.kube = kube
+        self.run = run
+        self.dry_run = dry_run
+        self.tell = tell
         self.waits = Waits(kube)
         self.made: list[Change] = []
         self.uids: set[str] = set()
@@ -58,7 +69,9 @@ class Changes:
         guard.check(change, self.run, current)
         if self.dry_run:
             self.tell(f"dry run: {change.label}")
-            if change.body is not None and target.kind != "Secret":  # a secret's content belongs in no log
+            if (
+                change.body is not None and target.kind != "Secret"
+            ):  # a secret's content belongs in no log
                 self.tell(json.dumps(change.body, indent=2))
             return None
         if change.verb == "delete":
@@ -71,7 +84,8 @@ class Changes:
         return done
 
     def _send(self, change: Change) -> Obj | None:
-        kube, target = self.kube, change.target
+        kube = self.kube
+        target = change.target
         resource = kube.resource(target.api_version, target.kind)
         one = kube.path(resource, target.namespace, target.name)
         manager = {"fieldManager": FIELD_MANAGER}
@@ -82,17 +96,28 @@ class Changes:
             case "create":
                 data = self._create(kube.path(resource, target.namespace), one, body)
             case "apply" if target.api_version.startswith(CALICO):
-                data = self._create_or_replace(change, kube.path(resource, target.namespace), one, body)
+                data = self._create_or_replace(
+                    change, kube.path(resource, target.namespace), one, body
+                )
             case "apply":
                 data = kube.request(
-                    "PATCH", one, query=manager | {"force": "true"}, body=body, content_type=APPLY_PATCH, repeat=True
+                    "PATCH",
+                    one,
+                    query=manager | {"force": "true"},
+                    body=body,
+                    content_type=APPLY_PATCH,
+                    repeat=True,
                 )
             case "replace":
                 data = kube.request("PUT", one, query=manager, body=body)
             case "patch":
                 kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-                same = isinstance(body, dict) and "resourceVersion" not in (body.get("metadata") or {})
-                data = kube.request("PATCH", one, query=manager, body=body, content_type=kind, repeat=same)
+                same = isinstance(body, dict) and "resourceVersion" not in (
+                    body.get("metadata") or {}
+                )
+                data = kube.request(
+                    "PATCH", one, query=manager, body=body, content_type=kind, repeat=same
+                )
             case "delete":
                 try:
                     kube.request("DELETE", one, body=body, repeat=True)
@@ -113,7 +138,9 @@ class Changes:
         A server in trouble is asked again, and may have made it when it was asked before.
         """
         try:
-            return self.kube.request("POST", collection, query={"fieldManager": FIELD_MANAGER}, body=body, repeat=True)
+            return self.kube.request(
+                "POST", collection, query={"fieldManager": FIELD_MANAGER}, body=body, repeat=True
+            )
         except ApiRefused as refusal:
             if not refusal.already_exists or refusal.tries == 1:
                 raise
@@ -129,7 +156,8 @@ class Changes:
         Its server-side apply answers 404 to objects that do not exist on v3.32.0 (projectcalico/calico#12841), and it
         takes no YAML up to v3.21 (projectcalico/calico#4959).
         """
-        manager, target = {"fieldManager": FIELD_MANAGER}, change.target
+        manager = {"fieldManager": FIELD_MANAGER}
+        target = change.target
         try:
             return self.kube.request("POST", collection, query=manager, body=body, repeat=True)
         except ApiRefused as refusal:
@@ -142,33 +170,62 @@ class Changes:
                 "as it is; remove it, or choose another run id"
             )
         version = there["metadata"].get("resourceVersion")
-        return self.kube.request("PUT", one, query=manager, body=body | {
-            "metadata": {**body["metadata"], "resourceVersion": version}
-        })  # fmt: skip
+        return self.kube.request(
+            "PUT",
+            one,
+            query=manager,
+            body=body | {"metadata": {**body["metadata"], "resourceVersion": version}},
+        )
 
-    def create(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
+    def create(
+        self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False
+    ) -> Obj | None:
         return self.make(self._change("create", obj, why, namespace, foreign))
 
-    def apply(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
+    def apply(
+        self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False
+    ) -> Obj | None:
         return self.make(self._change("apply", obj, why, namespace, foreign))
 
-    def _change(self, verb: Any, obj: Obj, why: str, namespace: str | None, foreign: bool) -> Change:
+    def _change(
+        self, verb: Any, obj: Obj, why: str, namespace: str | None, foreign: bool
+    ) -> Change:
         target = reference(obj, namespace)
-        return Change(verb=verb, target=target, why=why, body=obj, cluster_scoped_or_foreign=foreign)
+        return Change(
+            verb=verb, target=target, why=why, body=obj, cluster_scoped_or_foreign=foreign
+        )
 
-    def patch(self, target: ObjectRef, patch: Any, why: str, *, foreign: bool = False) -> Obj | None:
+    def patch(
+        self, target: ObjectRef, patch: Any, why: str, *, foreign: bool = False
+    ) -> Obj | None:
         """Merge patch (a dict) or JSON patch (a list)."""
-        return self.make(Change(verb="patch", target=target, why=why, body=patch, cluster_scoped_or_foreign=foreign))
+        return self.make(
+            Change(
+                verb="patch", target=target, why=why, body=patch, cluster_scoped_or_foreign=foreign
+            )
+        )
 
-    def delete(self, target: ObjectRef, why: str, *, grace: int | None = None, foreign: bool = False) -> None:
+    def delete(
+        self, target: ObjectRef, why: str, *, grace: int | None = None, foreign: bool = False
+    ) -> None:
         """Delete an object and what it owns; nothing happens when it is not there."""
         body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
-        self.make(Change(verb="delete", target=target, why=why, body=body, cluster_scoped_or_foreign=foreign))
+        self.make(
+            Change(
+                verb="delete", target=target, why=why, body=body, cluster_scoped_or_foreign=foreign
+            )
+        )
 
     def delete_and_wait(
-        self, target: ObjectRef, why: str, *, within: float, grace: int | None = None, foreign: bool = False
+        self,
+        target: ObjectRef,
+        why: str,
+        *,
+        within: float,
+        grace: int | None = None,
+        foreign: bool = False,
     ) -> None:
         """Delete an object and wait until it is gone.  Raises EnvironmentBroken with what still holds it."""
         self.delete(target, why, grace=grace, foreign=foreign)
@@ -183,13 +240,23 @@ class Changes:
         """
         if self.dry_run:
             return ""
-        path = self.kube.path(self.kube.resource(target.api_version, target.kind), target.namespace, target.name)
+        path = self.kube.path(
+            self.kube.resource(target.api_version, target.kind), target.namespace, target.name
+        )
         try:
-            self.kube.request("POST", f"{path}/eviction", query={"dryRun": "All"}, body=_eviction(target), repeat=True)
+            self.kube.request(
+                "POST",
+                f"{path}/eviction",
+                query={"dryRun": "All"},
+                body=_eviction(target),
+                repeat=True,
+            )
         except ApiRefused as refusal:
             if refusal.not_found:
                 return ""
-            if refusal.code == 429 or "PodDisruptionBudget" in refusal.message:  # 500: more than one selects the pod
+            if (
+                refusal.code == 429 or "PodDisruptionBudget" in refusal.message
+            ):  # 500: more than one selects the pod
                 return refusal.explained
             raise
         return ""
@@ -204,10 +271,16 @@ class Changes:
         if self.run.prefix:
             if found is None or found["metadata"].get("deletionTimestamp"):
                 state = "is being deleted" if found else "is not there"
-                raise EnvironmentBroken(f"namespace {name}, which the cluster's owner is to prepare, {state}")
+                raise EnvironmentBroken(
+                    f"namespace {name}, which the cluster's owner is to prepare, {state}"
+                )
             return
         if found is None:
-            obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+            obj = {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": labels or {}},
+            }
             try:
                 self.create(obj, why)
                 return
@@ -221,7 +294,9 @@ class Changes:
                 f"nothing was changed in it; remove it or choose another run id"
             )
         if (found.get("status") or {}).get("phase") == "Terminating":
-            raise EnvironmentBroken(f"namespace {name} of this run is being deleted by someone else")
+            raise EnvironmentBroken(
+                f"namespace {name} of this run is being deleted by someone else"
+            )
 
 
 def _home(target: ObjectRef) -> ObjectRef:

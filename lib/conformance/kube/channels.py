@@ -18,12 +18,17 @@ from conformance.kube import access, answers, proxy
 from conformance.kube.client import Kube
 from conformance.kube.refused import NoApiServer
 
-STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3
+STDIN = 0
+STDOUT = 1
+STDERR = 2
+ERROR = 3
 CLOSE = 255
 """v5 only: ``255, n`` closes channel n."""
-V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
+V5 = "v5.channel.k8s.io"
+V4 = "v4.channel.k8s.io"
 FRAME = 32768
-LINE, ANSWER = 16 << 20, 64 << 20
+LINE = 16 << 20
+ANSWER = 64 << 20
 """Bytes of one line of a command's output, and of all that it writes (a stream: in one message)."""
 COULD_NOT_START = "the command did not start"
 """How a reason begins that trying again does not cure: the container has no such program."""
@@ -64,12 +69,22 @@ class ExecBroken(ProbeBroken):
         unauthorized: bool = False,
     ) -> None:
         super().__init__(message, transport=transport)
-        self.stdout, self.stderr, self.retryable, self.asked = stdout, stderr, retryable, asked
+        self.stdout = stdout
+        self.stderr = stderr
+        self.retryable = retryable
+        self.asked = asked
         self.unauthorized = unauthorized
 
 
 def connect(
-    kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], *, stdin: bool, within: float
+    kube: Kube,
+    namespace: str,
+    pod: str,
+    container: str,
+    argv: Sequence[str],
+    *,
+    stdin: bool,
+    within: float,
 ) -> Any:
     """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken, ApiGone.
 
@@ -93,22 +108,33 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
     import websocket  # only when something is run in a pod
 
     kube.reach.check(name)
-    asked, configuration = time.monotonic(), kube.access.configuration
+    asked = time.monotonic()
+    configuration = kube.access.configuration
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
     options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
     options |= proxy.websocket_options(configuration)
     tls: dict[str, Any] = {}
     if configuration.host.startswith("https:"):
         name_in_it = configuration.tls_server_name
-        tls = {"context": access.tls(configuration)} | ({"server_hostname": name_in_it} if name_in_it else {})
-    channel: Any = websocket.WebSocket(sslopt=tls, skip_utf8_validation=True, enable_multithread=True)
+        tls = {"context": access.tls(configuration)} | (
+            {"server_hostname": name_in_it} if name_in_it else {}
+        )
+    channel: Any = websocket.WebSocket(
+        sslopt=tls, skip_utf8_validation=True, enable_multithread=True
+    )
     watchdog = threading.Timer(within, _cut, [channel])  # its own time-out is for each byte
     watchdog.daemon = True
     watchdog.start()
     try:
-        channel.connect(f"{configuration.host.replace('http', 'ws', 1)}{path}", redirect_limit=0, **options)
+        channel.connect(
+            f"{configuration.host.replace('http', 'ws', 1)}{path}", redirect_limit=0, **options
+        )
     except websocket.WebSocketBadStatusException as error:
-        body = error.resp_body if isinstance(error.resp_body, bytes) else str(error.resp_body or "").encode()
+        body = (
+            error.resp_body
+            if isinstance(error.resp_body, bytes)
+            else str(error.resp_body or "").encode()
+        )
         raise _refused(name, error.status_code, error.resp_headers or {}, body) from error
     except Exception as error:  # packages for socks proxies raise what they like
         channel.shutdown()
@@ -128,12 +154,16 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
 
 def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ExecBroken:
     """Return the error for an exec whose connection was not opened.  It names no secret."""
-    refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(f"{status}, no WebSocket", name)
+    refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(
+        f"{status}, no WebSocket", name
+    )
     told = f"{refusal.code} {refusal.reason} {refusal.message}".replace("  ", " ")
     return ExecBroken(
         f"{name} was refused: {refusal.message if isinstance(refusal, NoApiServer) else told}",
-        transport=str(refusal), retryable=refusal.passing, unauthorized=refusal.code == 401,
-    )  # fmt: skip
+        transport=str(refusal),
+        retryable=refusal.passing,
+        unauthorized=refusal.code == 401,
+    )
 
 
 def _cut(channel: Any) -> None:

@@ -70,7 +70,12 @@ class Kube:
     """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of every request."""
 
     def __init__(
-        self, access: Access, timings: RunTimings | None = None, *, read_only: bool = False, reach: Reach | None = None
+        self,
+        access: Access,
+        timings: RunTimings | None = None,
+        *,
+        read_only: bool = False,
+        reach: Reach | None = None,
     ) -> None:
         """``read_only``: refuse every request that could change something (dry runs).  ``reach``: shared by a run."""
         self.access = access
@@ -92,12 +97,18 @@ class Kube:
 
     def _pools(self) -> Any:
         """The official client, with connections that end in time and take a client's key from memory."""
-        from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
+        from kubernetes.client.api_client import (
+            ApiClient,  # slow to import: only when a cluster is used
+        )
 
         api = ApiClient(self.access.configuration)
         manager: Any = api.rest_client.pool_manager
         if ready := self.access.configuration.tls:
-            manager.connection_pool_kw |= {"ssl_context": ready, "ca_certs": None, "ca_cert_data": None}
+            manager.connection_pool_kw |= {
+                "ssl_context": ready,
+                "ca_certs": None,
+                "ca_cert_data": None,
+            }
         answers.bound(manager)
         return api
 
@@ -119,7 +130,10 @@ class Kube:
             return True
 
     def _authorization(self) -> str:
-        return self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
+        return (
+            self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+            or ""
+        )
 
     def headers(self) -> dict[str, str]:
         """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request carries them."""
@@ -148,19 +162,35 @@ class Kube:
         credentials were taken before; if it lasts, the run ends, and is answered 401 at once from then on.
         """
         return self._ask(
-            method, path, answers.checked, query=query, body=body, content_type=content_type, repeat=repeat
+            method,
+            path,
+            answers.checked,
+            query=query,
+            body=body,
+            content_type=content_type,
+            repeat=repeat,
         )
 
     def read(self, path: str, *, needed: str = "", **query: str) -> Any:
         """The JSON object that a GET answers with; ``needed``: a field without which it is no API server's."""
-        return self._ask("GET", path, functools.partial(answers.document, needed=needed), query=query)
+        return self._ask(
+            "GET", path, functools.partial(answers.document, needed=needed), query=query
+        )
 
     def _ask(
-        self, method: str, path: str, parse: Callable[[bytes, str], T], *, query: Mapping[str, str] | None,
-        body: Any = None, content_type: str = "application/json", repeat: bool | None = None,
-    ) -> T:  # fmt: skip
+        self,
+        method: str,
+        path: str,
+        parse: Callable[[bytes, str], T],
+        *,
+        query: Mapping[str, str] | None,
+        body: Any = None,
+        content_type: str = "application/json",
+        repeat: bool | None = None,
+    ) -> T:
         """What ``parse`` makes of the answer's body, given the request's name to raise ApiRefused with."""
-        name, repeat = f"{method} {path}", method == "GET" if repeat is None else repeat
+        name = f"{method} {path}"
+        repeat = method == "GET" if repeat is None else repeat
         if method != "GET" and not path.startswith(REVIEWS):
             self.changes_something(name)
         url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
@@ -177,41 +207,59 @@ class Kube:
         """Raises ApiRefused unless the server has done what it was asked."""
         if answer.status == 407 and self.access.configuration.proxy:
             raise NoApiServer(proxy.demands_credentials(self.access.configuration), name)
-        if refused := answers.refusal(answer.status, answer.reason or "", answer.headers, data, name):
+        if refused := answers.refusal(
+            answer.status, answer.reason or "", answer.headers, data, name
+        ):
             raise refused
         self._accepted = True
         self.reach.answered()
 
-    def _repeat(self, name: str, ask: Callable[[], T], *, refused: bool, lost: bool, within: float) -> T:
+    def _repeat(
+        self, name: str, ask: Callable[[], T], *, refused: bool, lost: bool, within: float
+    ) -> T:
         """What ``ask`` returns, asked again for so many seconds where that may help.
 
         ``refused``: also after 5xx; ``lost``: also after transport errors.
         """
-        begin, pause, tries = time.monotonic(), PAUSE, 0
+        begin = time.monotonic()
+        pause = PAUSE
+        tries = 0
         while True:
             self.reach.check(name)
             tries += 1
-            wait, asked, dead = 0.0, time.monotonic(), False
+            wait = 0.0
+            asked = time.monotonic()
+            dead = False
             try:
                 return ask()
             except ApiRefused as refusal:
-                if refusal.code in (502, 503, 504) and not refusal.status:  # a gateway's answer, not its own
+                if (
+                    refusal.code in (502, 503, 504) and not refusal.status
+                ):  # a gateway's answer, not its own
                     self.reach.silent(asked, f"{refusal.code} {refusal.message}")
                 else:
                     self.reach.answered()
                 failure: Exception = refusal
                 unauthorized = refusal.code == 401 and self._accepted
                 # For less than that it may be the hiccup of a webhook that knows tokens.
-                dead = unauthorized and (bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED)
-                again = refusal.code == 429 or (unauthorized and not dead) or (refused and refusal.passing)
+                late = bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED
+                dead = unauthorized and (late or within >= self.timings.api_retry)
+                again = (
+                    refusal.code == 429
+                    or (unauthorized and not late)
+                    or (refused and refusal.passing)
+                )
                 wait = refusal.retry_after
             except Exception as error:
                 failure = self._lost(name, error, asked, tries, time.monotonic() - begin)
                 again = lost and type(error).__name__ != "ApiException"
-            wait, seconds = max(wait, pause), time.monotonic() - begin
+            wait = max(wait, pause)
+            seconds = time.monotonic() - begin
             if not again or seconds + wait > within:
                 if dead:
-                    self.reach.end(f"the API server takes the credentials of {self.access.user} no more: {failure}")
+                    self.reach.end(
+                        f"the API server takes the credentials of {self.access.user} no more: {failure}"
+                    )
                 if isinstance(failure, ApiRefused):
                     failure = failure.repeated(tries, seconds, CredentialsDead if dead else None)
                 raise failure
@@ -228,11 +276,15 @@ class Kube:
             return False
         return answer.status not in (407, 500, 502, 503, 504)
 
-    def _lost(self, name: str, error: Exception, asked: float, tries: int, seconds: float) -> ApiUnreachable:
+    def _lost(
+        self, name: str, error: Exception, asked: float, tries: int, seconds: float
+    ) -> ApiUnreachable:
         """The error for a request that got no answer.  Raises ``error`` where it is a mistake of the suite's own."""
         from urllib3.exceptions import HTTPError  # comes with the client
 
-        if not isinstance(error, HTTPError | OSError) and type(error).__name__ != "ApiException":  # TLS errors, wrapped
+        if (
+            not isinstance(error, HTTPError | OSError) and type(error).__name__ != "ApiException"
+        ):  # TLS errors, wrapped
             raise error
         why = proxy.explain(self.access.configuration, error)
         self.reach.silent(asked, why)
@@ -242,7 +294,9 @@ class Kube:
 
     def _patience(self, seconds: float | None = None) -> float:
         """Seconds for an answer (``seconds``: for what may come of a watch)."""
-        return max(0.01, min(self.timings.api_answer if seconds is None else seconds, self.reach.left))
+        return max(
+            0.01, min(self.timings.api_answer if seconds is None else seconds, self.reach.left)
+        )
 
     def interrupt(self, seconds: float) -> None:
         """The run was interrupted: only this thread and new ones may ask, for so many seconds; watches of others end.
@@ -264,18 +318,29 @@ class Kube:
 
         ``patience``: s from its beginning to its end; that of a watch ends then.
         """
-        timeout, headers = (self.timings.api_connect, patience), self.headers()
+        timeout = (self.timings.api_connect, patience)
+        headers = self.headers()
         if body is not None:
             headers["Content-Type"] = content_type
         answers.deadline(self.timings.api_connect + patience)
-        answer = self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
+        answer = self._api.call_api(
+            method, url, header_params=headers, body=body, _request_timeout=timeout
+        )
         if answer.status == 401 and self.renew_credentials(headers.get("Authorization", "")):
             headers |= self.headers()
             answers.deadline(self.timings.api_connect + patience)
-            answer = self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
+            answer = self._api.call_api(
+                method, url, header_params=headers, body=body, _request_timeout=timeout
+            )
         return answer
 
-    def path(self, resource: Resource, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
+    def path(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        name: str | None = None,
+        sub: str = "",
+    ) -> str:
         """URL path of a collection or an object."""
         parts = [resource.prefix]
         if namespace and resource.namespaced:
@@ -296,7 +361,9 @@ class Kube:
         found: Obj = self.read(self.path(self.resource(api_version, kind), namespace, name))
         return found
 
-    def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+    def find(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None
+    ) -> Obj | None:
         """One object, or None when there is none (also when its kind is not served)."""
         if not self.discovery.serves(api_version, kind):
             return None
@@ -308,13 +375,25 @@ class Kube:
             raise
 
     def objects(
-        self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
     ) -> list[Obj]:
         """Objects of a kind (namespace None: of all namespaces), page by page."""
         return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
 
     def objects_at(
-        self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
     ) -> tuple[list[Obj], str]:
         """Objects and the resourceVersion to watch from."""
         path = self.path(self.resource(api_version, kind), namespace)
@@ -354,13 +433,21 @@ class Kube:
         from urllib3.exceptions import HTTPError, ReadTimeoutError  # comes with the client
 
         path = self.path(self.resource(api_version, kind), namespace)
-        query = {"watch": "true", "resourceVersion": since, "timeoutSeconds": str(max(1, int(seconds + 0.999)))}
+        query = {
+            "watch": "true",
+            "resourceVersion": since,
+            "timeoutSeconds": str(max(1, int(seconds + 0.999))),
+        }
         query |= {"allowWatchBookmarks": "true"}  # something to hear from where nothing happens
         query |= {"labelSelector": labels} if labels else {}
         query |= {"fieldSelector": fields} if fields else {}
-        url, name = f"{self.access.configuration.host}{path}?{urlencode(query)}", f"WATCH {path}"
-        begin, within = time.monotonic(), min(seconds, self.timings.api_retry)
-        answer = self._repeat(name, lambda: self._watch(name, url, seconds), refused=True, lost=False, within=within)
+        url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
+        name = f"WATCH {path}"
+        begin = time.monotonic()
+        within = min(seconds, self.timings.api_retry)
+        answer = self._repeat(
+            name, lambda: self._watch(name, url, seconds), refused=True, lost=False, within=within
+        )
         if answer is None:
             return
         asked = time.monotonic()
@@ -376,7 +463,9 @@ class Kube:
                     rest.clear()
                 rest += end
                 if len(rest) > answers.PAGE:
-                    raise ApiUnreachable(name, 1, time.monotonic() - begin, "an event is larger than any object")
+                    raise ApiUnreachable(
+                        name, 1, time.monotonic() - begin, "an event is larger than any object"
+                    )
         except ReadTimeoutError:
             return  # quiet for as long as we were willing to listen
         except (HTTPError, OSError) as error:
@@ -399,9 +488,16 @@ class Kube:
         return answer
 
     def logs(
-        self, namespace: str, pod: str, container: str, *, tail: int | None = None, since: float | None = None,
-        previous: bool = False, head: int | None = None,
-    ) -> str:  # fmt: skip
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        tail: int | None = None,
+        since: float | None = None,
+        previous: bool = False,
+        head: int | None = None,
+    ) -> str:
         """A container's log: the last ``tail`` lines, at most ``since`` seconds old; of it the first ``head`` bytes."""
         query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
         query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}
@@ -424,7 +520,8 @@ def _event(line: bytes, name: str) -> Obj:
     event: Obj = answers.document(line, name, "object")
     if event.get("type") == "ERROR":
         status = event.get("object") or {}
-        code, reason = int(status.get("code") or 500), str(status.get("reason"))
+        code = int(status.get("code") or 500)
+        reason = str(status.get("reason"))
         raise ApiRefused(code, reason, str(status.get("message")), name, status)
     return event
 
@@ -433,7 +530,9 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
     """What first contact's failure means, in one line."""
     where = f"{access.server} ({access.where})"
     if isinstance(error, NoApiServer):
-        return f"{where} is no Kubernetes API server, or does not let this machine reach one: {error}"
+        return (
+            f"{where} is no Kubernetes API server, or does not let this machine reach one: {error}"
+        )
     if isinstance(error, ApiRefused):
         if error.code == 401:
             return f"{where} does not accept the credentials of {access.user}: expired or revoked ({error.message})"
@@ -442,8 +541,14 @@ def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
         return f"{where} answers {error.code} {error.reason} to {error.request}: {error.message}"
     text = describe(error.last)
     if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
-        foreign = any(words in text for words in ("issuer", "self-signed", "self signed"))  # else too old, or another's
-        why = "this kubeconfig's certificate authority did not sign" if foreign else "is not valid for it"
+        foreign = any(
+            words in text for words in ("issuer", "self-signed", "self signed")
+        )  # else too old, or another's
+        why = (
+            "this kubeconfig's certificate authority did not sign"
+            if foreign
+            else "is not valid for it"
+        )
         return f"{where} has a certificate that {why}: {text}"
     if "refused" in text.lower() and not text.startswith("proxy "):
         return f"{where} refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"

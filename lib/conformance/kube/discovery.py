@@ -45,7 +45,11 @@ class Discovery:
                 groups = self._read("/apis").get("groups") or []
                 self._versions = (
                     "v1",
-                    *(version["groupVersion"] for group in groups for version in group.get("versions") or []),
+                    *(
+                        version["groupVersion"]
+                        for group in groups
+                        for version in group.get("versions") or []
+                    ),
                 )
             return self._versions
 
@@ -68,7 +72,11 @@ class Discovery:
             raise
         return {
             item["kind"]: Resource(
-                prefix, item["name"], item["kind"], bool(item["namespaced"]), tuple(item.get("verbs") or ())
+                prefix,
+                item["name"],
+                item["kind"],
+                bool(item["namespaced"]),
+                tuple(item.get("verbs") or ()),
             )
             for item in found
             if "/" not in item["name"]

@@ -44,8 +44,11 @@ def run(
     not start.  Thread-safe.
     """
     kube.changes_something(f"run a command in {namespace}/{pod}")
-    begin, at = time.monotonic(), time.time()
-    heard: dict[int, bytearray] = {number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)}
+    begin = time.monotonic()
+    at = time.time()
+    heard: dict[int, bytearray] = {
+        number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)
+    }
     code: int | None = None
     problem = ""
     retryable = True
@@ -62,7 +65,8 @@ def run(
         try:
             problem = _converse(channel, heard, stdin, begin + within)
         except channels.TooMuch as error:
-            problem, retryable = str(error), False
+            problem = str(error)
+            retryable = False
             heard[channels.ERROR].clear()
         finally:
             channel.shutdown()
@@ -73,23 +77,37 @@ def run(
         else:
             problem = ""  # the status arrived; how the connection ended afterwards does not matter
     except ExecBroken as broken:
-        problem, retryable = str(broken), broken.retryable
+        problem = str(broken)
+        retryable = broken.retryable
         raise
     finally:
         seconds = time.monotonic() - begin
-        out, err = bytes(heard[channels.STDOUT]), bytes(heard[channels.STDERR])
+        out = bytes(heard[channels.STDOUT])
+        err = bytes(heard[channels.STDERR])
         transcript(
             ExecRecord(
-                at=at, seconds=seconds, namespace=namespace, pod=pod, container=container, argv=tuple(argv),
-                exit_code=code, stdout=out, stderr=err, problem=problem,
+                at=at,
+                seconds=seconds,
+                namespace=namespace,
+                pod=pod,
+                container=container,
+                argv=tuple(argv),
+                exit_code=code,
+                stdout=out,
+                stderr=err,
+                problem=problem,
             )
-        )  # fmt: skip
+        )
     if code is None:
         raise ExecBroken(
             f"exec in {namespace}/{pod}/{container} of {' '.join(argv)[:120]!r}: {problem} after {seconds:.1f} s "
             f"(stdout {_short(out)}, stderr {_short(err)})",
-            transport=problem, stdout=out, stderr=err, retryable=retryable, asked=True,
-        )  # fmt: skip
+            transport=problem,
+            stdout=out,
+            stderr=err,
+            retryable=retryable,
+            asked=True,
+        )
     return ExecResult(code, out, err, seconds)
 
 

@@ -57,14 +57,20 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
             return
         if target.kind == TIER:
             return
-        body = merged(current or {}, change.body or {}) if change.verb == "patch" else (change.body or {})
+        body = (
+            merged(current or {}, change.body or {})
+            if change.verb == "patch"
+            else (change.body or {})
+        )
         problem = unlimited(target.kind, body.get("spec") or {}, run)
         if problem:
             raise GuardRefused(f"refused to {change.label}: {problem}")
         return
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if target.kind.endswith("Policy") and run.is_watched(namespace):
-        raise GuardRefused(f"refused to {change.label}: the standing watch's pods are no test's to select")
+        raise GuardRefused(
+            f"refused to {change.label}: the standing watch's pods are no test's to select"
+        )
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return
     where = f"namespace {namespace}" if namespace else "the whole cluster"
@@ -113,8 +119,12 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
 
 def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
     subject = spec.get("subject") or {}
-    selector = subject.get("namespaces") or (subject.get("pods") or {}).get("namespaceSelector") or {}
-    labels: dict[str, list[str]] = {key: [value] for key, value in (selector.get("matchLabels") or {}).items()}
+    selector = (
+        subject.get("namespaces") or (subject.get("pods") or {}).get("namespaceSelector") or {}
+    )
+    labels: dict[str, list[str]] = {
+        key: [value] for key, value in (selector.get("matchLabels") or {}).items()
+    }
     for rule in selector.get("matchExpressions") or []:
         if rule.get("operator") == "In":
             labels.setdefault(rule["key"], list(rule.get("values") or []))
@@ -134,7 +144,9 @@ def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
         return bool(values) and all(_ours(key, value, keys, run) for value in values)
 
     def compare(key: str, operator: str, value: str) -> bool:
-        return operator in ("==", "startswith") and _ours(key, value, keys, run, prefix=operator == "startswith")
+        return operator in ("==", "startswith") and _ours(
+            key, value, keys, run, prefix=operator == "startswith"
+        )
 
     limiting = Meaning[bool](
         everything=False,
@@ -151,6 +163,8 @@ def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
         return False
 
 
-def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False) -> bool:
+def _ours(
+    key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False
+) -> bool:
     """Whether namespaces of that name, or with that prefix, are the run's, and none is its standing watch's."""
     return key in keys and run.has_namespace(value) and not run.is_watched(value, prefix=prefix)

@@ -17,7 +17,9 @@ def load(path: Path) -> list[Obj]:
     """The objects of a YAML file, in order.  Raises UsageProblem with file and line."""
     documents = read(path)
     for document in documents:
-        is_list = isinstance(document, dict) and document.get("kind") == "List"  # one by hand has no metadata
+        is_list = (
+            isinstance(document, dict) and document.get("kind") == "List"
+        )  # one by hand has no metadata
         needed = {"apiVersion", "kind", "items" if is_list else "metadata"}
         if not isinstance(document, dict) or not needed <= document.keys():
             raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")

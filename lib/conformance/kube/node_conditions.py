@@ -39,7 +39,10 @@ def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]
     return any(
         (toleration.get("key") or taint.get("key")) == taint.get("key")
         and (toleration.get("effect") or taint.get("effect")) == taint.get("effect")
-        and (toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or ""))
+        and (
+            toleration.get("operator") == "Exists"
+            or (toleration.get("value") or "") == (taint.get("value") or "")
+        )
         for toleration in tolerations
     )
 
@@ -50,7 +53,11 @@ def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> st
     if spec.get("unschedulable") and not tolerated(CORDON, tolerations):
         return "cordoned"
     taint = next((one for one in spec.get("taints") or () if not tolerated(one, tolerations)), None)
-    return f"tainted {taint.get('key')}={taint.get('value') or ''}:{taint.get('effect')}" if taint else ""
+    return (
+        f"tainted {taint.get('key')}={taint.get('value') or ''}:{taint.get('effect')}"
+        if taint
+        else ""
+    )
 
 
 def may_take(node: dict[str, Any], spec: Mapping[str, Any]) -> bool:
@@ -59,7 +66,12 @@ def may_take(node: dict[str, Any], spec: Mapping[str, Any]) -> bool:
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
     terms = rules.get("nodeSelectorTerms") or ()
-    names = [name for term in terms for field in term.get("matchFields") or () for name in field.get("values") or ()]
+    names = [
+        name
+        for term in terms
+        for field in term.get("matchFields") or ()
+        for name in field.get("values") or ()
+    ]
     labels = node["metadata"].get("labels") or {}
     return (spec.get("nodeSelector") or {}).items() <= labels.items() and (
         not names or node["metadata"]["name"] in names

@@ -34,7 +34,9 @@ of them, by Calico's version (libcalico-go, lib/backend/k8s/resources, ConvertCa
 def removed_by_hand(run: str) -> str:
     """The commands that remove all that a run has made; tiers last, since none that has a policy can be deleted."""
     label = f"{RUN_LABEL}={run}"
-    return f"kubectl delete namespace,globalnetworkpolicy -l {label} && kubectl delete tier -l {label}"
+    return (
+        f"kubectl delete namespace,globalnetworkpolicy -l {label} && kubectl delete tier -l {label}"
+    )
 
 
 def labels_of(obj: dict[str, Any]) -> dict[str, str]:
@@ -50,7 +52,9 @@ def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
 def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
     meta = obj.get("metadata") or {}
     found = dict(meta.get(part) or {})
-    with contextlib.suppress(KeyError, ValueError, AttributeError, TypeError):  # somebody else's, of that name
+    with contextlib.suppress(
+        KeyError, ValueError, AttributeError, TypeError
+    ):  # somebody else's, of that name
         found |= json.loads((meta.get("annotations") or {})[STORED_METADATA]).get(part) or {}
     return found
 
@@ -75,7 +79,9 @@ class Ownership:
     @property
     def namespace(self) -> str:
         """The worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of those prepared."""
-        return f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
+        return (
+            f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
+        )
 
     @property
     def labels(self) -> dict[str, str]:
@@ -89,11 +95,15 @@ class Ownership:
     def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
         """Whether a namespace, or one of those with that prefix, is the standing watch's, and another process asks."""
         watch = f"{self.base}-{WATCH}"
-        return self.worker != WATCH and (f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}")))
+        return self.worker != WATCH and (
+            f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}"))
+        )
 
     def owns(self, obj: dict[str, Any]) -> bool:
         labels = labels_of(obj)
-        return bool(labels.get(RUN_LABEL) == self.run and labels.get(MANAGED_BY[0]) == MANAGED_BY[1])
+        return bool(
+            labels.get(RUN_LABEL) == self.run and labels.get(MANAGED_BY[0]) == MANAGED_BY[1]
+        )
 
     def sign(self, obj: dict[str, Any]) -> dict[str, Any]:
         """A copy of an object with the labels; of a workload also its pod template."""
@@ -101,7 +111,10 @@ class Ownership:
         self._label(signed)
         if self.process:
             meta = signed["metadata"]
-            meta["annotations"] = {**(meta.get("annotations") or {}), PROCESS_ANNOTATION: self.process}
+            meta["annotations"] = {
+                **(meta.get("annotations") or {}),
+                PROCESS_ANNOTATION: self.process,
+            }
         template = (signed.get("spec") or {}).get("template")
         if signed.get("kind") in ("Deployment", "DaemonSet", "Job") and isinstance(template, dict):
             self._label(template)

@@ -21,7 +21,11 @@ OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
     "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
 }  # fmt: skip
 """Ends of the names of a worker's namespaces, with the labels that policies select each by."""
-OF_A_RUN: Mapping[str, Mapping[str, str]] = {f"-{WATCH}": {}, f"-{WATCH}-elsewhere": ELSEWHERE, "-prepull": {}}
+OF_A_RUN: Mapping[str, Mapping[str, str]] = {
+    f"-{WATCH}": {},
+    f"-{WATCH}-elsewhere": ELSEWHERE,
+    "-prepull": {},
+}
 """The same of those that a run has once."""
 MADE = (
     ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
@@ -39,11 +43,15 @@ def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
 
     Raises UsageProblem where no names can begin so.
     """
-    if problem := prefix_problem(prefix) or ("" if 0 < workers < 100 else f"{workers} workers, expected 1 to 99"):
+    if problem := prefix_problem(prefix) or (
+        "" if 0 < workers < 100 else f"{workers} workers, expected 1 to 99"
+    ):
         raise UsageProblem(f"prefix {prefix}: {problem}")
     found = {f"{prefix}{end}": dict(labels) for end, labels in OF_A_RUN.items()}
     for number in range(workers):
-        found |= {f"{prefix}-{WORKERS}{number}{end}": dict(labels) for end, labels in OF_A_WORKER.items()}
+        found |= {
+            f"{prefix}-{WORKERS}{number}{end}": dict(labels) for end, labels in OF_A_WORKER.items()
+        }
     return found
 
 
@@ -62,10 +70,16 @@ def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
     while f"{prefix}-{WORKERS}{workers}" in there:
         workers += 1
     wanted = needed(prefix, max(1, workers))
-    problems = [f"{name} {why}" for name, labels in wanted.items() if (why := _unfit(there.get(name), labels))]
+    problems = [
+        f"{name} {why}"
+        for name, labels in wanted.items()
+        if (why := _unfit(there.get(name), labels))
+    ]
     if problems:
         told = f"{problems[0]}{f' (and {len(problems) - 1} more)' if problems[1:] else ''}"
-        return workers, [f"--namespaces-prefix {prefix}: namespace {told}; make them:  {command(prefix, workers or 2)}"]
+        return workers, [
+            f"--namespaces-prefix {prefix}: namespace {told}; make them:  {command(prefix, workers or 2)}"
+        ]
     taken = [pod for name in wanted for pod in kube.objects("v1", "Pod", name)]
     return workers, [_occupied(prefix, taken)] if taken else []
 
@@ -75,12 +89,15 @@ def _unfit(found: Obj | None, labels: Mapping[str, str]) -> str:
         return "is not there"
     if found["metadata"].get("deletionTimestamp"):
         return "is being deleted"
-    lacks = [f"{key}={value}" for key, value in labels.items() if labels_of(found).get(key) != value]
+    lacks = [
+        f"{key}={value}" for key, value in labels.items() if labels_of(found).get(key) != value
+    ]
     return f"lacks the label {', '.join(lacks)}, which policies select it by" if lacks else ""
 
 
 def _occupied(prefix: str, pods: list[Obj]) -> str:
-    meta, labels = pods[0]["metadata"], labels_of(pods[0])
+    meta = pods[0]["metadata"]
+    labels = labels_of(pods[0])
     what = f"--namespaces-prefix {prefix}: namespace {meta['namespace']} is not empty: pod {meta['name']}"
     count = f"{what} ({counted(len(pods), 'pod')} in all)" if pods[1:] else what
     if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or RUN_LABEL not in labels:
@@ -128,13 +145,25 @@ def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every:
 
     Raises EnvironmentBroken with the pods that stay, ApiRefused, ApiUnreachable.
     """
-    spaces, run = sorted(namespaces), changes.run.run
+    spaces = sorted(namespaces)
+    run = changes.run.run
     for obj in objects_of(changes.kube, spaces, run):
         changes.delete(reference(obj), "the run is over")
 
     def pods() -> list[str]:
-        return [reference(obj).label for obj in objects_of(changes.kube, spaces, run, kinds=(("v1", "Pod"),))]
+        return [
+            reference(obj).label
+            for obj in objects_of(changes.kube, spaces, run, kinds=(("v1", "Pod"),))
+        ]
 
-    settled = until(pods, lambda left: not left, within=within, every=every, description="the run's pods are gone")
+    settled = until(
+        pods,
+        lambda left: not left,
+        within=within,
+        every=every,
+        description="the run's pods are gone",
+    )
     if settled.last:
-        raise EnvironmentBroken(f"still there {within:.0f} s after their deletion: {', '.join(settled.last)}")
+        raise EnvironmentBroken(
+            f"still there {within:.0f} s after their deletion: {', '.join(settled.last)}"
+        )

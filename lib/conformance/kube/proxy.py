@@ -12,7 +12,9 @@ from conformance.errors import UsageProblem
 from conformance.kube.refused import describe
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
-REFUSED = re.compile(r"(?:Tunnel connection failed|CONNECT via proxy status): (?P<status>\d{3})(?P<phrase>[\w -]*)")
+REFUSED = re.compile(
+    r"(?:Tunnel connection failed|CONNECT via proxy status): (?P<status>\d{3})(?P<phrase>[\w -]*)"
+)
 """How the standard library and websocket-client say that a proxy refused to connect."""
 NO_HOST = "none.invalid"
 
@@ -23,9 +25,12 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
     ``named``: the kubeconfig names the proxy (``proxy-url``).  One from the environment is not used for loopback, as
     kubectl does not.  Raises UsageProblem for proxies through which requests would go, and execs would all fail.
     """
-    from kubernetes.client.rest import should_bypass_proxies  # already imported with the configuration
+    from kubernetes.client.rest import (
+        should_bypass_proxies,  # already imported with the configuration
+    )
 
-    url, host = configuration.proxy or "", urlsplit(configuration.host).hostname or ""
+    url = configuration.proxy or ""
+    host = urlsplit(configuration.host).hostname or ""
     bypassed = should_bypass_proxies(configuration.host, configuration.no_proxy or "")
     if not url or bypassed or (is_loopback(host) and not named):
         configuration.proxy = None
@@ -38,14 +43,24 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
     if not usable or parts.scheme not in ("http", "https", *SOCKS):  # its URL may hold a password
         raise UsageProblem(f"{where}: the proxy's address is not of the form http://HOST:PORT")
     if parts.scheme == "https":
-        raise UsageProblem(f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)")
-    needed = (("socks", "PySocks"), ("python_socks", "python-socks")) if parts.scheme in SOCKS else ()
+        raise UsageProblem(
+            f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)"
+        )
+    needed = (
+        (("socks", "PySocks"), ("python_socks", "python-socks")) if parts.scheme in SOCKS else ()
+    )
     if missing := [package for module, package in needed if find_spec(module) is None]:
-        raise UsageProblem(f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}")
+        raise UsageProblem(
+            f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}"
+        )
     configuration.proxy = parts.geturl()
-    if parts.username and parts.scheme == "http":  # the client reads credentials of a socks proxy from its URL
+    if (
+        parts.username and parts.scheme == "http"
+    ):  # the client reads credentials of a socks proxy from its URL
         pair = ":".join(credentials(configuration)).encode()
-        configuration.proxy_headers = {"Proxy-Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        configuration.proxy_headers = {
+            "Proxy-Authorization": f"Basic {base64.b64encode(pair).decode()}"
+        }
 
 
 def is_loopback(host: str) -> bool:
@@ -78,9 +93,12 @@ def websocket_options(configuration: Any) -> dict[str, Any]:
         return {"http_proxy_host": NO_HOST, "http_proxy_port": 1, "http_no_proxy": ["*"]}
     parts = urlsplit(configuration.proxy)
     return {
-        "http_proxy_host": parts.hostname, "http_proxy_port": parts.port or 80, "proxy_type": parts.scheme,
-        "http_no_proxy": [NO_HOST], "http_proxy_auth": credentials(configuration) if parts.username else None,
-    }  # fmt: skip
+        "http_proxy_host": parts.hostname,
+        "http_proxy_port": parts.port or 80,
+        "proxy_type": parts.scheme,
+        "http_no_proxy": [NO_HOST],
+        "http_proxy_auth": credentials(configuration) if parts.username else None,
+    }
 
 
 def explain(configuration: Any, error: BaseException) -> str:
@@ -89,8 +107,11 @@ def explain(configuration: Any, error: BaseException) -> str:
     ``error``: of an attempt to connect, by urllib3 or websocket-client.
     """
     cause = getattr(error, "original_error", error)
-    text, kind = describe(cause), type(error).__name__
-    blamed = kind.startswith(("Proxy", "NewConnection", "NameResolution", "ConnectTimeout", "WebSocketProxy"))
+    text = describe(cause)
+    kind = type(error).__name__
+    blamed = kind.startswith(
+        ("Proxy", "NewConnection", "NameResolution", "ConnectTimeout", "WebSocketProxy")
+    )
     blamed |= kind == "WebSocketAddressException" or (
         isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
     )
@@ -106,5 +127,11 @@ def explain(configuration: Any, error: BaseException) -> str:
 
 def demands_credentials(configuration: Any) -> str:
     """Return what a proxy's answer 407 means."""
-    given = "does not accept the credentials in its URL" if credentials(configuration)[0] else "demands credentials"
-    return f"proxy {name(configuration)} {given} (407): write them as http://USER:PASSWORD@HOST:PORT"
+    given = (
+        "does not accept the credentials in its URL"
+        if credentials(configuration)[0]
+        else "demands credentials"
+    )
+    return (
+        f"proxy {name(configuration)} {given} (407): write them as http://USER:PASSWORD@HOST:PORT"
+    )

@@ -41,7 +41,8 @@ class Reach:
 
     def __init__(self, folder: Path | None = None, patience: float = float("inf")) -> None:
         """``patience``: s of silence, after which the API server is gone."""
-        self._folder, self._patience = folder, patience
+        self._folder = folder
+        self._patience = patience
         self._until = float("inf")
         self._interrupted = False
         self._thread = threading.local()
@@ -97,7 +98,9 @@ class Reach:
         """Raises ApiGone when nothing may be asked."""
         if not hasattr(self._thread, "may_ask"):
             self._thread.may_ask = self._interrupted
-        from_before = self._interrupted and not self._thread.may_ask and not threading.current_thread().daemon
+        from_before = (
+            self._interrupted and not self._thread.may_ask and not threading.current_thread().daemon
+        )
         if self.left == 0.0 or from_before:
             raise ApiGone(f"{request}: not asked, since the run was interrupted")
         if gone := self.gone:
@@ -139,7 +142,10 @@ class Reach:
             file.truncate()
             file.write(json.dumps(kept))
         if now - kept["since"] >= self._patience:
-            self._write("gone", f"the API server has not answered for {now - kept['since']:.0f} s: {problem}")
+            self._write(
+                "gone",
+                f"the API server has not answered for {now - kept['since']:.0f} s: {problem}",
+            )
 
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[IO[str]]:

@@ -16,10 +16,18 @@ class ApiRefused(SuiteError):
     """A request that the API server answered with an error; ``status`` is its ``Status`` object if it sent one."""
 
     def __init__(
-        self, code: int, reason: str, message: str, request: str, status: dict[str, Any] | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        request: str,
+        status: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(f"{request}: {code} {reason}: {message}")
-        self.code, self.reason, self.message, self.request = code, reason, message, request
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.request = request
         self.status: dict[str, Any] = status or {}
         self.retry_after = 0.0
         """Seconds for which the server asks to be left alone."""
@@ -34,13 +42,23 @@ class ApiRefused(SuiteError):
         except (ValueError, RecursionError):
             status = None
         if isinstance(status, dict) and status.get("kind") == "Status":
-            return cls(code, status.get("reason") or phrase, status.get("message") or phrase, request, status)
+            return cls(
+                code,
+                status.get("reason") or phrase,
+                status.get("message") or phrase,
+                request,
+                status,
+            )
         line = body.decode(errors="replace").strip().splitlines()
         return cls(code, phrase, line[0][:300] if line else "no body", request)
 
-    def repeated(self, tries: int, seconds: float, kind: type[ApiRefused] | None = None) -> ApiRefused:
+    def repeated(
+        self, tries: int, seconds: float, kind: type[ApiRefused] | None = None
+    ) -> ApiRefused:
         """This refusal, of another kind where one is given, as the last of so many answers to the same request."""
-        again = kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
+        again = (
+            kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
+        )
         again.tries = tries
         if tries > 1:
             again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
@@ -50,7 +68,9 @@ class ApiRefused(SuiteError):
     def explained(self) -> str:
         """The message with what the server says about its causes, such as the name of a PodDisruptionBudget."""
         causes = (self.status.get("details") or {}).get("causes") or []
-        return " ".join([self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))])
+        return " ".join(
+            [self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))]
+        )
 
     @property
     def passing(self) -> bool:
@@ -77,7 +97,9 @@ class NoApiServer(ApiRefused):
     """An answer that no Kubernetes API server gives: a gateway's page or redirection.  It counts as 502 Bad Gateway."""
 
     def __init__(self, what: str, request: str) -> None:
-        super().__init__(502, "BadGateway", f"no answer of a Kubernetes API server ({what})", request)
+        super().__init__(
+            502, "BadGateway", f"no answer of a Kubernetes API server ({what})", request
+        )
         self.args = (f"{request}: {self.message}",)
 
 

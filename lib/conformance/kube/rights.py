@@ -36,12 +36,15 @@ def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
         attributes |= {"subresource": sub} if sub else {}
         attributes |= {"namespace": right.namespace} if right.namespace else {}
         review = {
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
-        }  # fmt: skip
+        }
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         answer = json.loads(kube.request("POST", path, body=review, repeat=True))
         return bool((answer.get("status") or {}).get("allowed"))
 
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return [right for right, may in zip(rights, pool.map(allowed, rights), strict=True) if not may]
+        return [
+            right for right, may in zip(rights, pool.map(allowed, rights), strict=True) if not may
+        ]

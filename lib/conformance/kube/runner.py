@@ -47,11 +47,18 @@ def runner(kube: Kube, account: str, objects: Iterable[Obj], seconds: int) -> Ru
     """
     changes = Changes(kube, Shared(account))
     for obj in objects:
-        changes.apply(obj, "a user to run the suite as", namespace=obj["metadata"].get("namespace"), foreign=True)
+        changes.apply(
+            obj,
+            "a user to run the suite as",
+            namespace=obj["metadata"].get("namespace"),
+            foreign=True,
+        )
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
     asked = {
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds},
-    }  # fmt: skip
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
     status = json.loads(kube.request("POST", path, body=asked))["status"]
     ends = datetime.fromisoformat(str(status["expirationTimestamp"]).replace("Z", "+00:00"))
     return Runner(name=account, token=status["token"], ends=ends)
@@ -64,18 +71,25 @@ def kubeconfig(kube: Kube, user: Runner) -> str:
     authority = (configuration.ca_cert_data or "").encode()
     if configuration.ssl_ca_cert:
         authority = Path(configuration.ssl_ca_cert).read_bytes()
-    cluster |= {"certificate-authority-data": base64.b64encode(authority).decode()} if authority else {}
+    cluster |= (
+        {"certificate-authority-data": base64.b64encode(authority).decode()} if authority else {}
+    )
     if not configuration.verify_ssl:
         cluster["insecure-skip-tls-verify"] = True
-    for key, value in (("tls-server-name", configuration.tls_server_name), ("proxy-url", configuration.proxy)):
+    for key, value in (
+        ("tls-server-name", configuration.tls_server_name),
+        ("proxy-url", configuration.proxy),
+    ):
         cluster |= {key: value} if value else {}
     context = {"cluster": NAMESPACE, "user": user.name}
     content = {
-        "apiVersion": "v1", "kind": "Config", "current-context": NAMESPACE,
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": NAMESPACE,
         "clusters": [{"name": NAMESPACE, "cluster": cluster}],
         "users": [{"name": user.name, "user": {"token": user.token}}],
         "contexts": [{"name": NAMESPACE, "context": context}],
-    }  # fmt: skip
+    }
     return str(yaml.safe_dump(content, sort_keys=False))
 
 
@@ -99,14 +113,22 @@ def user_of_prefix(prefix: str, workers: int) -> tuple[str, list[Obj]]:
         found.append(granted)
         for name, labels in needed(prefix, workers).items():
             own = {**BASELINE, **labels, PREPARED_LABEL: prefix}
-            found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own}})
-            found.append(_binding({"name": f"{NAMESPACE}-{account}", "namespace": name}, granted, account))
+            found.append(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own}}
+            )
+            found.append(
+                _binding({"name": f"{NAMESPACE}-{account}", "namespace": name}, granted, account)
+            )
     return account, found
 
 
 def _objects(account: str, role: str, beside: Sequence[str]) -> Iterator[Obj]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": NAMESPACE}}
+    yield {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": account, "namespace": NAMESPACE},
+    }
     for name in (role, *beside):
         for granted in load(product.MANIFESTS / "rbac" / f"{name}.yaml"):
             yield granted
@@ -118,9 +140,13 @@ def _objects(account: str, role: str, beside: Sequence[str]) -> Iterator[Obj]:
 def _binding(meta: Obj, role: Obj, account: str) -> Obj:
     """Of a role to a ServiceAccount, in a namespace where ``meta`` has one."""
     return {
-        "apiVersion": RBAC, "kind": "RoleBinding" if "namespace" in meta else "ClusterRoleBinding", "metadata": meta,
+        "apiVersion": RBAC,
+        "kind": "RoleBinding" if "namespace" in meta else "ClusterRoleBinding",
+        "metadata": meta,
         "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": role["metadata"]["name"],
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": role["kind"],
+            "name": role["metadata"]["name"],
         },
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
-    }  # fmt: skip
+    }

@@ -55,12 +55,19 @@ class ExecStream:
         kube.changes_something(f"run a command in {namespace}/{pod}")
         self.where = (namespace, pod, container)
         self.argv = tuple(argv)
-        self._on_line, self._on_end, self._transcript = on_line, on_end, transcript
+        self._on_line = on_line
+        self._on_end = on_end
+        self._transcript = transcript
         self._silence = silence
-        self._begin, self._at = time.monotonic(), time.time()
+        self._begin = time.monotonic()
+        self._at = time.time()
         self._queue: deque[bytes | None] = deque()
         self._lines = channels.Lines()
-        self._kept = {channels.STDOUT: bytearray(), channels.STDERR: bytearray(), channels.ERROR: bytearray()}
+        self._kept = {
+            channels.STDOUT: bytearray(),
+            channels.STDERR: bytearray(),
+            channels.ERROR: bytearray(),
+        }
         self._closing = False
         self._pipe = threading.Lock()
         self._finished = threading.Event()
@@ -68,7 +75,9 @@ class ExecStream:
             kube, namespace, pod, container, argv, stdin=True, within=kube.timings.exec_connect
         )
         self._wake_read, self._wake_write = os.pipe()
-        self._thread = threading.Thread(target=self._serve, name=f"exec {namespace}/{pod}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve, name=f"exec {namespace}/{pod}", daemon=True
+        )
         self._thread.start()
 
     def send(self, line: bytes) -> None:
@@ -112,15 +121,24 @@ class ExecStream:
             self._channel.shutdown()
             code, lost = channels.exit_status(bytes(self._kept[channels.ERROR]))
             problem = "" if code is not None or self._closing else (problem or lost)
-            out, err = bytes(self._kept[channels.STDOUT]), bytes(self._kept[channels.STDERR])
+            out = bytes(self._kept[channels.STDOUT])
+            err = bytes(self._kept[channels.STDERR])
             namespace, pod, container = self.where
             self._finished.set()
             self._transcript(
                 ExecRecord(
-                    at=self._at, seconds=time.monotonic() - self._begin, namespace=namespace, pod=pod,
-                    container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, problem=problem,
+                    at=self._at,
+                    seconds=time.monotonic() - self._begin,
+                    namespace=namespace,
+                    pod=pod,
+                    container=container,
+                    argv=self.argv,
+                    exit_code=code,
+                    stdout=out,
+                    stderr=err,
+                    problem=problem,
                 )
-            )  # fmt: skip
+            )
             self._on_end(ExecEnd(code, problem, err.decode(errors="backslashreplace")))
             with self._pipe:
                 os.close(self._wake_read)
@@ -135,7 +153,11 @@ class ExecStream:
         heard = pinged = time.monotonic()
         while not self._closing:
             pending = getattr(sock, "pending", lambda: 0)()
-            ready = [sock] if pending else select.select([sock, self._wake_read], [], [], self._silence / 3)[0]
+            ready = (
+                [sock]
+                if pending
+                else select.select([sock, self._wake_read], [], [], self._silence / 3)[0]
+            )
             if self._wake_read in ready:
                 os.read(self._wake_read, 4096)
             while self._queue:
@@ -156,7 +178,8 @@ class ExecStream:
                 operation, data = self._channel.recv_data(control_frame=True)
             except websocket.WebSocketConnectionClosedException:
                 return "the connection was cut"
-            heard, self._channel.received = time.monotonic(), 0
+            heard = time.monotonic()
+            self._channel.received = 0
             if operation == websocket.ABNF.OPCODE_CLOSE:
                 return ""
             if operation == websocket.ABNF.OPCODE_BINARY and data:

@@ -13,7 +13,13 @@ from conformance.kube.node_conditions import closed, may_take
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.change import ObjectRef
 
-PULL_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError")
+PULL_TROUBLE = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+)
 HOPELESS_PULL = (
     "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
@@ -28,7 +34,12 @@ REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
 """Type and status of the conditions of ReplicaSets and Deployments that say that something may not be made."""
 EVENT_SHOWN = 300
 """Characters of an event in a first line; CNI plugins' errors are long, and end with what repeats."""
-HOPELESS_START = ("does not match the operating system", "0xc0370101", "executable file not found", "no such file")
+HOPELESS_START = (
+    "does not match the operating system",
+    "0xc0370101",
+    "executable file not found",
+    "no such file",
+)
 """Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may pass."""
 
 
@@ -71,7 +82,9 @@ class Waits:
         """
         end = time.monotonic() + within
         while True:
-            items, since = self.kube.objects_at(api_version, kind, namespace, labels=labels, fields=fields)
+            items, since = self.kube.objects_at(
+                api_version, kind, namespace, labels=labels, fields=fields
+            )
             now = {item["metadata"]["name"]: item for item in items}
             yield now
             left = end - time.monotonic()
@@ -80,7 +93,13 @@ class Waits:
             lasting = min(left, self.kube.timings.watch, *([quiet(now)] if quiet else []))
             try:
                 for event in self.kube.watch(
-                    api_version, kind, namespace, since, labels=labels, fields=fields, seconds=lasting
+                    api_version,
+                    kind,
+                    namespace,
+                    since,
+                    labels=labels,
+                    fields=fields,
+                    seconds=lasting,
                 ):
                     obj = event["object"]
                     if event["type"] == "BOOKMARK":
@@ -93,7 +112,9 @@ class Waits:
                     if time.monotonic() > end:
                         return
             except ApiRefused as refusal:
-                if refusal.code != 410 and not refusal.passing:  # objects can be listed all the same
+                if (
+                    refusal.code != 410 and not refusal.passing
+                ):  # objects can be listed all the same
                     raise
             except ApiUnreachable:
                 pass  # the list above repeats within its own deadline and raises when the server stays away
@@ -103,15 +124,22 @@ class Waits:
         begin = time.monotonic()
         last: Obj | None = None
         for now in self.states(
-            target.api_version, target.kind, target.namespace, fields=f"metadata.name={target.name}", within=within
+            target.api_version,
+            target.kind,
+            target.namespace,
+            fields=f"metadata.name={target.name}",
+            within=within,
         ):
             found = now.get(target.name)
-            if found is None or (last is not None and found["metadata"].get("uid") != last["metadata"].get("uid")):
+            if found is None or (
+                last is not None and found["metadata"].get("uid") != last["metadata"].get("uid")
+            ):
                 return time.monotonic() - begin
             last = found
         meta = (last or {}).get("metadata") or {}
         conditions = [
-            condition.get("message", "") for condition in ((last or {}).get("status") or {}).get("conditions") or []
+            condition.get("message", "")
+            for condition in ((last or {}).get("status") or {}).get("conditions") or []
         ]
         raise EnvironmentBroken(
             f"{target.label} is still there {within:.0f} s after its deletion; finalizers "
@@ -137,8 +165,12 @@ class Waits:
         when an image cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook) or the
         scheduler finds no node for it, each in the words of who said so.
         """
-        begin, seen, enough = time.monotonic(), StatesSeen(), enough or is_ready
-        refused, unscheduled, looked = "", begin, begin
+        begin = time.monotonic()
+        seen = StatesSeen()
+        enough = enough or is_ready
+        refused = ""
+        unscheduled = begin
+        looked = begin
 
         def quiet(now: dict[str, Obj]) -> float:
             soon = len(now) < count or any(map(unschedulable, now.values()))
@@ -146,7 +178,11 @@ class Waits:
 
         for now in self.states("v1", "Pod", namespace, labels=labels, within=within, quiet=quiet):
             pods = [item for item in now.values() if not _replaced(item)]
-            state = ", ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in pods) or refused or "no pod"
+            state = (
+                ", ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in pods)
+                or refused
+                or "no pod"
+            )
             if progress and (not seen.states or seen.states[-1][1] != state):
                 progress(state)
             seen.add(time.monotonic() - begin, state)
@@ -160,8 +196,11 @@ class Waits:
                 problem = hopeless(pod)
                 if problem:
                     raise EnvironmentBroken(self._pod_message(pod, problem))
-            before, refused = refused, self._refusal(namespace, labels) if len(pods) < count else ""
-            if before and refused:  # said twice: what a webhook that is being replaced says once may pass
+            before = refused
+            refused = self._refusal(namespace, labels) if len(pods) < count else ""
+            if (
+                before and refused
+            ):  # said twice: what a webhook that is being replaced says once may pass
                 raise EnvironmentBroken(
                     f"{len(pods)} of {count} pods with {labels} in {namespace} were created after "
                     f"{time.monotonic() - begin:.0f} s: {refused}"
@@ -203,10 +242,15 @@ class Waits:
 
         Of a pod without a node also why those take none that it is made for, and which image is still being pulled.
         """
-        meta, events = pod["metadata"], self.events(pod)
+        meta = pod["metadata"]
+        events = self.events(pod)
         node = pod["spec"].get("nodeName") or f"no node yet{self._closed(pod)}"
         problem += f": {pull}" if (pull := pulling(pod, events)) else ""
-        texts = [f"{event.get('reason')}: {event.get('message')}" for event in events if event.get("type") == "Warning"]
+        texts = [
+            f"{event.get('reason')}: {event.get('message')}"
+            for event in events
+            if event.get("type") == "Warning"
+        ]
         newest = f"; {texts[-1].partition(chr(10))[0][:EVENT_SHOWN]}" if texts else ""
         lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}{newest}"]
         lines += [f"  event   {text}" for text in dict.fromkeys(texts[-3:])]
@@ -214,7 +258,11 @@ class Waits:
             if container_status.get("restartCount"):
                 try:
                     log = self.kube.logs(
-                        meta["namespace"], meta["name"], container_status["name"], tail=5, previous=True
+                        meta["namespace"],
+                        meta["name"],
+                        container_status["name"],
+                        tail=5,
+                        previous=True,
                     )
                 except (ApiRefused, ApiUnreachable) as error:
                     log = f"(not readable: {error})"
@@ -228,10 +276,15 @@ class Waits:
     def _closed(self, pod: Obj) -> str:
         """``, node windows-1 is cordoned`` for each node that the pod is made for and that takes none like it."""
         try:
-            nodes = [node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])]
+            nodes = [
+                node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])
+            ]
         except ApiRefused:  # who may not read them has the scheduler's words
             return ""
-        told = ((node["metadata"]["name"], closed(node, pod["spec"].get("tolerations") or ())) for node in nodes)
+        told = (
+            (node["metadata"]["name"], closed(node, pod["spec"].get("tolerations") or ()))
+            for node in nodes
+        )
         return "".join(f", node {name} is {why}" for name, why in told if why)
 
     def events(self, obj: Obj) -> list[Obj]:
@@ -239,35 +292,54 @@ class Waits:
         meta = obj["metadata"]
         try:
             found = self.kube.objects(
-                "v1", "Event", meta.get("namespace") or "default", fields=f"involvedObject.name={meta['name']}"
+                "v1",
+                "Event",
+                meta.get("namespace") or "default",
+                fields=f"involvedObject.name={meta['name']}",
             )
         except ApiRefused:
             return []
         uid = meta.get("uid")
-        mine = [item for item in found if (item.get("involvedObject") or {}).get("uid") in (None, "", uid)]
+        mine = [
+            item
+            for item in found
+            if (item.get("involvedObject") or {}).get("uid") in (None, "", uid)
+        ]
         return sorted(mine, key=when)
 
 
 def when(event: Obj) -> str:
     """When an event last happened, as text that sorts."""
-    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+    return str(
+        event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+        or ""
+    )
 
 
 def pulling(pod: Obj, events: Sequence[Obj]) -> str:
     """What is still being pulled for a pod, by its events, oldest first; empty: nothing, or all its containers run."""
     status = pod.get("status") or {}
-    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    containers = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
     pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
     if all("running" in (one.get("state") or {}) for one in containers) and containers:
         return ""
     if not pulls or pulls[-1]["reason"] == "Pulled":
         return ""
-    return f"its image is still being pulled ({pulls[-1].get('message') or 'which one is not said'})"
+    return (
+        f"its image is still being pulled ({pulls[-1].get('message') or 'which one is not said'})"
+    )
 
 
 def _replaced(pod: Obj) -> bool:
     """Whether a pod is on its way out, or has ended for good (evicted by its kubelet) and another takes its place."""
-    over = (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded") and pod["metadata"].get("ownerReferences")
+    over = (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded") and pod[
+        "metadata"
+    ].get("ownerReferences")
     return bool(pod["metadata"].get("deletionTimestamp") or over)
 
 
@@ -278,7 +350,9 @@ def is_ready(pod: Obj) -> bool:
 
 def containers_ready(pod: Obj) -> bool:
     """Whether all its containers are ready and it is not on its way out, whatever its readiness gates say."""
-    return _has(pod, type="ContainersReady", status="True") and not pod["metadata"].get("deletionTimestamp")
+    return _has(pod, type="ContainersReady", status="True") and not pod["metadata"].get(
+        "deletionTimestamp"
+    )
 
 
 def unschedulable(pod: Obj) -> bool:
@@ -312,8 +386,13 @@ def pod_state(pod: Obj) -> str:
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"
-    several = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    for container_status in sorted(several, key=lambda one: "waiting" not in (one.get("state") or {})):
+    several = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
+    for container_status in sorted(
+        several, key=lambda one: "waiting" not in (one.get("state") or {})
+    ):
         state = container_status.get("state") or {}
         if "waiting" in state:
             waiting = state["waiting"]
@@ -327,17 +406,24 @@ def pod_state(pod: Obj) -> str:
     waited = [
         f"{one['name']} runs since {since}, and its readiness probe has not passed"
         for one in status.get("containerStatuses") or []
-        if not one.get("ready") and (since := ((one.get("state") or {}).get("running") or {}).get("startedAt"))
+        if not one.get("ready")
+        and (since := ((one.get("state") or {}).get("running") or {}).get("startedAt"))
     ]
-    return f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{'; '.join(waited)}"
+    return (
+        f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{'; '.join(waited)}"
+    )
 
 
 def hopeless(pod: Obj) -> str:
     """Why waiting for this pod is useless; empty while there is hope."""
     status = pod.get("status") or {}
-    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+    for container_status in [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]:
         waiting = (container_status.get("state") or {}).get("waiting") or {}
-        reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+        reason = str(waiting.get("reason") or "")
+        message = str(waiting.get("message") or "")
         if reason in ("InvalidImageName", "ErrImageNeverPull") or (
             reason in PULL_TROUBLE and any(text in message.lower() for text in HOPELESS_PULL)
         ):

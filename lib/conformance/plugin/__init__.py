@@ -112,17 +112,23 @@ def pytest_configure(config: pytest.Config) -> None:
         worlds,
     )
 
-    if config.option.tbstyle == "auto":  # the long one begins with the values of fixtures, pages of them
+    if (
+        config.option.tbstyle == "auto"
+    ):  # the long one begins with the values of fixtures, pages of them
         config.option.tbstyle = "short"
     run_state = state.of(config)
     areas = (run, worker, traffic, worlds, reading, table, streams, disruption)
     for area in areas:
-        config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
+        config.pluginmanager.register(
+            area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}"
+        )
     config.pluginmanager.register(each_world, "conformance-each-world")
     judge = Judge(run_state, demanded(areas))
     config.pluginmanager.register(judge, "conformance-judge")
     config.pluginmanager.register(judge.words, "conformance-words")
-    if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it
+    if hasattr(
+        config, "workerinput"
+    ):  # workers read the command line anew, not what the controller made of it
         config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
     else:
         if run_state.run.directory:
@@ -131,11 +137,15 @@ def pytest_configure(config: pytest.Config) -> None:
         controller = Controller(run_state, _demands(config))
         config.pluginmanager.register(controller, "conformance-controller")
         if config.option.plan:
-            only = lists.PlanOnly(run_state, whole=state.selects_all(config), short=controller.out_of_reach)
+            only = lists.PlanOnly(
+                run_state, whole=state.selects_all(config), short=controller.out_of_reach
+            )
             config.pluginmanager.register(only, "conformance-plan")
         if config.option.dry_run:
             from conformance.plugin import rehearsal  # not for tests of the library
-            from conformance.plugin.fixtures import rehearsal as rehearsal_fixtures  # not for tests of the library
+            from conformance.plugin.fixtures import (
+                rehearsal as rehearsal_fixtures,  # not for tests of the library
+            )
 
             config.pluginmanager.register(rehearsal.Rehearsal(run_state), rehearsal.NAME)
             config.pluginmanager.register(rehearsal_fixtures, "conformance-rehearsal-fixtures")
@@ -147,7 +157,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from conformance.plugin.exclusive import Exclusive  # not for tests of the library
         from conformance.plugin.once_more import LastTest, OnceMore  # not for tests of the library
 
-        run_state, plugins = state.of(session.config), session.config.pluginmanager
+        run_state = state.of(session.config)
+        plugins = session.config.pluginmanager
         plugins.register(Exclusive(run_state), "conformance-exclusive")
         if not run_state.tries_at_once:
             plugins.register(LastTest(run_state), "conformance-last-test")
@@ -180,7 +191,8 @@ def _note_too_many_workers(config: pytest.Config) -> None:
         return
     run = state.of(config).run
     if run.inspection:
-        prefix, prepared = run.settings.namespaces_prefix, run.inspection.prepared
+        prefix = run.settings.namespaces_prefix
+        prepared = run.inspection.prepared
         if prefix and given > prepared:
             if run.directory:
                 run.directory.discard()
@@ -194,13 +206,21 @@ def _note_too_many_workers(config: pytest.Config) -> None:
 
 def _workers(run: Run) -> tuple[int, str]:
     """What ``-n auto`` starts on an opened cluster, and why."""
-    settings, inspection = run.settings, run.inspection
+    settings = run.settings
+    inspection = run.inspection
     assert inspection is not None  # open() raised otherwise
     placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if run.choice.own_lab else None
     busy = load.busy() if run.shares_machine else ""
-    return workers_for(settings.workers, coverage, inspection.room, busy, files, inspection.prepared)
+    return workers_for(
+        settings.workers,
+        coverage,
+        inspection.room,
+        busy,
+        files=files,
+        prepared=inspection.prepared,
+    )
 
 
 @pytest.hookimpl(trylast=True)
@@ -246,7 +266,9 @@ def _open(config: pytest.Config) -> int | None:
         raise pytest.UsageError(str(error)) from None
     except ClusterUnusable as error:
         reasons = [f"  {number}. {reason}" for number, reason in enumerate(error.reasons, 1)]
-        text = error.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+        text = (
+            error.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+        )
         print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
         return 7
     except SuiteError as error:
@@ -265,25 +287,34 @@ def _demand_known(config: pytest.Config) -> None:
         if not (base / argument.partition("::")[0]).exists():
             raise pytest.UsageError(f"{argument}: there is no such file or folder")
     own = {re.split(r"[:(]", line)[0] for line in MARKERS}
-    marks = own.union((re.split(r"[:(]", line)[0] for line in config.getini("markers")), PYTESTS_MARKS)
+    marks = own.union(
+        (re.split(r"[:(]", line)[0] for line in config.getini("markers")), PYTESTS_MARKS
+    )
     for word in re.findall(r"\w+(?![\w(]*=)", config.option.markexpr or ""):
         if word not in marks:
             told = ", ".join(sorted(own))
-            raise pytest.UsageError(f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {told}")
+            raise pytest.UsageError(
+                f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {told}"
+            )
 
 
 def _selects_nothing(config: pytest.Config) -> bool:
     """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
-    expression, suites = config.option.keyword, config.rootpath / state.SUITES
+    expression = config.option.keyword
+    suites = config.rootpath / state.SUITES
     _demand_known(config)
     if not expression or not selects_nothing(expression, suites, catalog(), config.option.claim):
         return False
     if not selects_nothing(expression, suites, catalog()):
-        print(f"ERROR: {', '.join(config.option.claim)} is not among -k {expression!r}", file=sys.stderr)
+        print(
+            f"ERROR: {', '.join(config.option.claim)} is not among -k {expression!r}",
+            file=sys.stderr,
+        )
         return True
     if waiting := untested(expression, suites, catalog()):
         told = "; ".join(
-            f"there is no test yet of what {word} is about: {', '.join(waiting[word])}" for word in waiting
+            f"there is no test yet of what {word} is about: {', '.join(waiting[word])}"
+            for word in waiting
         )
         print(f"ERROR: -k {expression!r} selects no test: {told}", file=sys.stderr)
         return True
@@ -301,7 +332,9 @@ def _report_paths(config: pytest.Config, run: Path) -> None:
         return
     if not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(run / "junit.xml")
-    if not getattr(config.option, "allure_report_dir", None) and hasattr(config.option, "allure_report_dir"):
+    if not getattr(config.option, "allure_report_dir", None) and hasattr(
+        config.option, "allure_report_dir"
+    ):
         config.option.allure_report_dir = str(run / "allure")
 
 
@@ -312,7 +345,8 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
     def body(config: pytest.Config, session: pytest.Session) -> None:
         options.read_choice(config)
         options.check_claims(config.option.claim)
-        wanted, config.option.claim = list(config.option.claim), []
+        wanted = list(config.option.claim)
+        config.option.claim = []
         session.perform_collect()
         tests = [item.stash[PLANNED] for item in session.items if PLANNED in item.stash]
         for line in lists.claims_list(tests, wanted, whole=config.option.long):
@@ -330,4 +364,6 @@ def _join_arguments(config: pytest.Config) -> None:
     """
     told = config.invocation_params
     arguments = options.joined([str(argument) for argument in told.args])
-    config.invocation_params = pytest.Config.InvocationParams(args=arguments, plugins=told.plugins, dir=told.dir)
+    config.invocation_params = pytest.Config.InvocationParams(
+        args=arguments, plugins=told.plugins, dir=told.dir
+    )

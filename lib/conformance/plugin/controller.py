@@ -31,7 +31,15 @@ from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, only_told, passive, selects_all
-from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
+from conformance.report import (
+    allure_results,
+    allure_words,
+    attach,
+    junit,
+    page,
+    provenance,
+    terminal,
+)
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
@@ -58,7 +66,9 @@ class Controller:
     """The hooks of the process that the user started."""
 
     def __init__(self, state: State, qualification: Qualification) -> None:
-        self.state, self.run, self.qualification = state, state.run, qualification
+        self.state = state
+        self.run = state.run
+        self.qualification = qualification
         self.compared: tuple[str, ...] = ()
         """The report beside the baseline, as lines."""
         self.started = datetime.datetime.now(datetime.UTC)
@@ -151,14 +161,19 @@ class Controller:
         if ends is None:
             return
         workers = getattr(self.state.config.option, "numprocesses", None) or 1
-        self.short = token_line(ends, lists.estimated(self.run, tests).minutes(workers)[1], time.time())
+        self.short = token_line(
+            ends, lists.estimated(self.run, tests).minutes(workers)[1], time.time()
+        )
         if self.short:
             self.run.progress().tell(f"note: {self.short}")
 
     def out_of_reach(self) -> list[str]:
         """Which required sets cannot be complete, whatever the tests find, known once they are planned."""
-        config, facts = self.state.config, self.run.facts
-        if not self.qualification.required or facts is None or rerun_of(config):  # a rerun has the earlier verdicts too
+        config = self.state.config
+        facts = self.run.facts
+        if (
+            not self.qualification.required or facts is None or rerun_of(config)
+        ):  # a rerun has the earlier verdicts too
             return []
         silent = claim_outcomes(catalog(), facts, self._tests(), whole=selects_all(config))
         return self.qualification.out_of_reach(facts, self.qualification.answered(silent))
@@ -199,7 +214,11 @@ class Controller:
                 )
             if report.when == "teardown" or report.skipped:
                 self._tell_pace(heard)
-        elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
+        elif report.when not in (
+            "setup",
+            "call",
+            "teardown",
+        ):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
             report.when = CRASH  # type: ignore[assignment]
             self.pytest_runtest_logfinish(report.nodeid)
@@ -208,7 +227,8 @@ class Controller:
 
     def _tell_pace(self, heard: TestOutcome) -> None:
         """A line now and then about how far the run is, with or without a terminal."""
-        directory, now = self.run.directory, time.monotonic()
+        directory = self.run.directory
+        now = time.monotonic()
         if not directory:
             return
         if not self._first:
@@ -219,11 +239,15 @@ class Controller:
         self.pace.ended(heard.test, sum(len(result.decisions) for result in heard.results))
         if now - self._paced >= self.run.settings.timings.run.progress_every:
             self._paced = now
-            self.run.progress().tell(f"[{now - self._first:.0f} s] {self.pace.line(now - self._first)}")
+            self.run.progress().tell(
+                f"[{now - self._first:.0f} s] {self.pace.line(now - self._first)}"
+            )
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
-        by_software = issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
+        by_software = (
+            issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
+        )
         if not by_software and not self.by_user:
             self.run.progress().tell("interrupted: what the run made is being removed")
             self.run.alive.doing("interrupted: what the run made is being removed")
@@ -237,12 +261,19 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
-        verdict = next((value for name, value in getattr(report, "user_properties", ()) if name == "verdict"), None)
+        verdict = next(
+            (value for name, value in getattr(report, "user_properties", ()) if name == "verdict"),
+            None,
+        )
         if str(report.when) == CRASH:
             return _STATUS[ClaimVerdict.INCONCLUSIVE]
         if str(report.outcome) == WAITS:
             return WAITS, "w", (WAITS.upper(), {"yellow": True})
-        if verdict is None or str(report.outcome) == "rerun" or (report.when == "setup" and report.passed):
+        if (
+            verdict is None
+            or str(report.outcome) == "rerun"
+            or (report.when == "setup" and report.passed)
+        ):
             return None
         if report.when == "teardown":
             return ("error", "E", ("INCONCLUSIVE", {"red": True})) if report.failed else None
@@ -253,7 +284,9 @@ class Controller:
         return status
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, object, object]:
         """After pytest's own files are written and before its summary: verdicts, reports, exit code."""
         result = yield
         config = session.config
@@ -267,7 +300,9 @@ class Controller:
         self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
-        self.problems += [self.run.directory.problem.read_text()] if self.run.directory.problem.exists() else []
+        self.problems += (
+            [self.run.directory.problem.read_text()] if self.run.directory.problem.exists() else []
+        )
         if self.problems:
             session.exitstatus = 4
             return result
@@ -277,14 +312,18 @@ class Controller:
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
         tests = again.together(now) if again else now
-        claims = claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
+        claims = claim_outcomes(
+            catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config)
+        )
         before = again.attested if again else {}
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
             exit_code=0,
-            command=" ".join(shlex.quote(word) for word in ("pytest", *config.invocation_params.args)),
+            command=" ".join(
+                shlex.quote(word) for word in ("pytest", *config.invocation_params.args)
+            ),
             cluster={
                 "how": self.run.choice.how,
                 "why": self.run.choice.why,
@@ -318,14 +357,24 @@ class Controller:
                     ),
                 ]
             ),
-            probing=cost(from_plain(Probing, item) for item in self.run.directory.read(self.run.directory.probing)),
+            probing=cost(
+                from_plain(Probing, item)
+                for item in self.run.directory.read(self.run.directory.probing)
+            ),
         )
         status = 7 if self.run.unusable else int(exitstatus)
         report, self.compared = self.qualification.apply(report, status, by_user=self.by_user)
-        if left := [line for line in self.left if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line]:
+        if left := [
+            line
+            for line in self.left
+            if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line
+        ]:
             cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
-            report = replace(report, exit_cause="; ".join([cause, *left]))  # the last line, whatever else is wrong
-        self.report, session.exitstatus = report, report.exit_code
+            report = replace(
+                report, exit_cause="; ".join([cause, *left])
+            )  # the last line, whatever else is wrong
+        self.report = report
+        session.exitstatus = report.exit_code
         folder = self.run.directory.path
         write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
@@ -344,16 +393,22 @@ class Controller:
             folder = Path(results)
             allure_results.write_surroundings(report, folder)
             allure_results.mark_flaky(report.tests, folder)
-            allure_results.add_missing(report.tests, dict(catalog()), folder, set(allure_results.written_tests(folder)))
+            allure_results.add_missing(
+                report.tests, dict(catalog()), folder, set(allure_results.written_tests(folder))
+            )
             allure_words.retell(report, folder)
 
     def _tests(self) -> tuple[TestOutcome, ...]:
         """All planned tests: what was heard of them, else that they crashed or were never run."""
         tests = {test.test: self._outcome(test) for test in self._plan()}
-        return (*tests.values(), *(outcome for name, outcome in self.outcomes.items() if name not in tests))
+        return (
+            *tests.values(),
+            *(outcome for name, outcome in self.outcomes.items() if name not in tests),
+        )
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
-        crash, ended = self.crashed.get(test.test, ""), self.unusable or self.run.ended or "the run ended before it"
+        crash = self.crashed.get(test.test, "")
+        ended = self.unusable or self.run.ended or "the run ended before it"
         last_line = crash.rpartition("\n")[2]  # above it: the worker's Python
         silent = silenced(test.test, test.parts, self.run.evidence, crash=last_line, ended=ended)
         return of_planned(
@@ -369,8 +424,9 @@ class Controller:
         found = {test.test: attach.left(folder, test.test) for test in tests}
         return {
             test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
-            for test, names in found.items() if names
-        }  # fmt: skip
+            for test, names in found.items()
+            if names
+        }
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
         assert self.run.directory is not None
@@ -395,19 +451,32 @@ class Controller:
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += [f"the run ended: {self.run.ended}"] if self.run.ended else []
-        notes += [line for line in (self.short, load.note(self.run.directory.read(self.run.directory.late))) if line]
+        notes += [
+            line
+            for line in (self.short, load.note(self.run.directory.read(self.run.directory.late)))
+            if line
+        ]
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
             if costs := sorted(
-                {result.claim for test in tests for result in test.results if why and result.reason == why}
+                {
+                    result.claim
+                    for test in tests
+                    for result in test.results
+                    if why and result.reason == why
+                }
             ):
                 notes.append(f"{why}: that costs {', '.join(costs)}")
         if (gone := self.run.gone) and not self.run.unusable:
-            notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
+            notes.append(
+                f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there"
+            )
         elif back := self.run.was_gone:
             notes.append(f"{back}; it answers again, and what was left then is INCONCLUSIVE")
         if self.run.lost:
-            notes.append(f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on")
+            notes.append(
+                f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on"
+            )
         if short := self._cut_short(tests):
             notes.append(short)
         return tuple(notes)
@@ -415,9 +484,7 @@ class Controller:
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
         if late := sum(test.remedy == LATER for test in tests):
-            return (
-                f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
-            )
+            return f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             return (
@@ -429,7 +496,9 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims; pytest's own, which comes after it, has whole first lines."""
         usual = terminalreporter.short_test_summary
-        terminalreporter.short_test_summary = functools.partial(short_summary.tell, terminalreporter, usual)
+        terminalreporter.short_test_summary = functools.partial(
+            short_summary.tell, terminalreporter, usual
+        )
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
@@ -440,7 +509,9 @@ class Controller:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(
-            to_json(self.report), from_here(self.run.directory.path), figures=self.state.config.option.verbose > 0
+            to_json(self.report),
+            from_here(self.run.directory.path),
+            figures=self.state.config.option.verbose > 0,
         ):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
@@ -448,7 +519,9 @@ class Controller:
             for line in self.compared:
                 terminalreporter.write_line(line)
         if self.run.settings.keep:
-            terminalreporter.write_line(f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}")
+            terminalreporter.write_line(
+                f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}"
+            )
 
 
 _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {

@@ -34,24 +34,34 @@ class Exclusive:
     """The hooks around turns."""
 
     def __init__(self, state: State) -> None:
-        self.state, self.run = state, state.run
+        self.state = state
+        self.run = state.run
         self._gate: ReadWriteGate | None = None
         self._tell: Callable[[str], None] = lambda line: None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Decide what every test has to itself; those that wait long come first, and exclusive ones last."""
-        facts, directory = self.run.facts, self.run.directory
+        facts = self.run.facts
+        directory = self.run.directory
         if not facts or not directory:
             return
-        exclusivities = assign_exclusivity([item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings)
+        exclusivities = assign_exclusivity(
+            [item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings
+        )
         for item, exclusivity in zip(items, exclusivities, strict=True):
             item.stash[PLANNED] = replace(item.stash[PLANNED], exclusivity=exclusivity)
-        rivals = Counter(frozenset(exclusivity.nodes) for exclusivity in exclusivities if exclusivity.kind == "node")
+        rivals = Counter(
+            frozenset(exclusivity.nodes)
+            for exclusivity in exclusivities
+            if exclusivity.kind == "node"
+        )
         items.sort(key=lambda item: _place(item, rivals))
         _take_turns(items, {node.name: node.os for node in facts.nodes})
         patience = self.run.settings.timings.run.progress_every
-        self._gate = ReadWriteGate(directory.locks, (node.name for node in facts.nodes), patience=patience)
+        self._gate = ReadWriteGate(
+            directory.locks, (node.name for node in facts.nodes), patience=patience
+        )
         self._gate.arrive()
         self._tell = self.run.progress().tell
 
@@ -63,7 +73,9 @@ class Exclusive:
         if self._gate is None:
             return (yield)
         exclusivity = item.stash[PLANNED].exclusivity
-        hold = self._gate.enter(exclusivity, f"{item.nodeid} on {self.run.settings.worker}", self._tell)
+        hold = self._gate.enter(
+            exclusivity, f"{item.nodeid} on {self.run.settings.worker}", self._tell
+        )
         try:
             mark = self._begin(item.nodeid, exclusivity)
             hold.began = time.monotonic()
@@ -72,14 +84,20 @@ class Exclusive:
             item.stash[WAITED] = hold.waited
             result = yield
             restoration = self.state.restoration
-            if mark and restoration.unrestored:  # else it was interrupted: what puts back runs at the session's end
-                restoration.unrestored.settle(mark, restoration.not_put_back, everywhere=restoration.everywhere)
+            if (
+                mark and restoration.unrestored
+            ):  # else it was interrupted: what puts back runs at the session's end
+                restoration.unrestored.settle(
+                    mark, restoration.not_put_back, everywhere=restoration.everywhere
+                )
             return result
         finally:
             ended = time.monotonic()
             if exclusivity.exclusive:
                 self.state.restoration.epoch.advance()
-            hold.release_after(self._under_way(), lambda: self._note(item.nodeid, exclusivity, hold, ended))
+            hold.release_after(
+                self._under_way(), lambda: self._note(item.nodeid, exclusivity, hold, ended)
+            )
             if nextitem is None:
                 self._gate.leave()
 
@@ -92,14 +110,16 @@ class Exclusive:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Tell Allure's reader of a wait that a person would notice; it lies before the test's own time."""
-        waited, exclusivity = item.stash.get(WAITED, 0.0), item.stash[PLANNED].exclusivity
+        waited = item.stash.get(WAITED, 0.0)
+        exclusivity = item.stash[PLANNED].exclusivity
         if waited >= NOTICEABLE:
             whose = f"{exclusivity} to itself" if exclusivity.exclusive else "a turn beside others"
             self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
 
     def _begin(self, test: str, exclusivity: Exclusivity) -> ExclusiveMark | None:
         """Wait for what others have changed to be put back; the mark of an exclusive turn that may be used."""
-        restoration, worker = self.state.restoration, self.run.settings.worker
+        restoration = self.state.restoration
+        worker = self.run.settings.worker
         unrestored = restoration.unrestored
         assert unrestored is not None  # the gate would not be there
         restoration.everywhere = False
@@ -114,19 +134,29 @@ class Exclusive:
         return [future for ask in self.state.background for future in ask()]
 
     def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
-        times = {"asked": hold.asked, "began": hold.began, "ended": ended, "released": hold.released}
+        times = {
+            "asked": hold.asked,
+            "began": hold.began,
+            "ended": ended,
+            "released": hold.released,
+        }
         self._write(".jsonl", {**self._turn(test, exclusivity), **times})
 
     def _turn(self, test: str, exclusivity: Exclusivity) -> dict[str, Any]:
         return {
-            "test": test, "worker": self.run.settings.worker, "kind": exclusivity.kind, "node": exclusivity.node,
+            "test": test,
+            "worker": self.run.settings.worker,
+            "kind": exclusivity.kind,
+            "node": exclusivity.node,
             "nodes": exclusivity.nodes if exclusivity.exclusive else (),
-        }  # fmt: skip
+        }
 
     def _write(self, ending: str, line: Mapping[str, Any]) -> None:
         directory = self.run.directory
         assert directory is not None  # the gate would not be there
-        with (directory.turns / f"{self.run.settings.worker}{ending}").open("a", encoding="utf-8") as file:
+        with (directory.turns / f"{self.run.settings.worker}{ending}").open(
+            "a", encoding="utf-8"
+        ) as file:
             file.write(json.dumps(line) + "\n")
 
 
@@ -136,7 +166,9 @@ def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
     A worker is dealt two tests at a time: of two for Windows the second would wait for it, whatever node is free.  The
     system with more of them begins.
     """
-    places = [place for place, item in enumerate(items) if item.stash[PLANNED].exclusivity.kind == "node"]
+    places = [
+        place for place, item in enumerate(items) if item.stash[PLANNED].exclusivity.kind == "node"
+    ]
     of_system: dict[OS, list[pytest.Item]] = {"windows": [], "linux": []}
     for place in places:
         of_system[systems[items[place].stash[PLANNED].exclusivity.node]].append(items[place])

@@ -26,15 +26,27 @@ def lines(run: Run, *, whole: bool) -> list[str]:
         covered_nodes = coverage_lines(run.facts, run.settings)
         text += facts_lines(run.facts, whole=whole)
         if whole:
-            text += [*covered_nodes, *groups.lines(catalog(), run.facts, run.settings), *parts_elsewhere(run.facts)]
+            text += [
+                *covered_nodes,
+                *groups.lines(catalog(), run.facts, run.settings),
+                *parts_elsewhere(run.facts),
+            ]
         else:
             text += [groups.counted_line(catalog(), run.facts, run.settings)]
             text += [line for line in covered_nodes if line.startswith("note: ")]
         text += [f"note: {line}" for line in assumptions(run.facts)]
-        text += [f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])]
+        text += [
+            f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])
+        ]
     if told := load.busy():
-        late = "the lab on it may be late" if run.shares_machine else "what the suite asks and hears may be late"
-        text.append(f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured")
+        late = (
+            "the lab on it may be late"
+            if run.shares_machine
+            else "what the suite asks and hears may be late"
+        )
+        text.append(
+            f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured"
+        )
     if not run.settings.workers.watch:
         text.append(f"note: {NO_WATCH}")
     if run.workers:
@@ -59,12 +71,20 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
     ]
     status = facts.tigera_status.value
     values = ", ".join(
-        [*(f"{name} {_value(fact)}" for name, fact in told), f"plane {planes(facts)}", f"DSR on Windows {dsr(facts)}"]
+        [
+            *(f"{name} {_value(fact)}" for name, fact in told),
+            f"plane {planes(facts)}",
+            f"DSR on Windows {dsr(facts)}",
+        ]
     )
     return [
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
-        *([f"       TigeraStatus: {status}"] if status and (whole or not status.startswith("all ")) else []),
+        *(
+            [f"       TigeraStatus: {status}"]
+            if status and (whole or not status.startswith("all "))
+            else []
+        ),
     ]
 
 
@@ -91,10 +111,20 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
         for node in facts.nodes
         if node.name not in names
     ]
-    text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
+    text = [
+        f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"
+    ]
     text += [f"         not {', '.join(others)}"] if others else []
-    text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
-    if gone := [f"{node.name} ({node.unready})" for node in facts.nodes if node.name not in names and node.unready]:
+    text += (
+        [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"]
+        if left_out
+        else []
+    )
+    if gone := [
+        f"{node.name} ({node.unready})"
+        for node in facts.nodes
+        if node.name not in names and node.unready
+    ]:
         text.append(f"note: not ready, and nothing is decided on: {', '.join(gone)}")
     usable = Placement(facts, settings.tolerations).usable("linux")
     if unseen := unlike_covered(usable, [item.node for item in found if item.node.os == "linux"]):
@@ -131,14 +161,22 @@ def assumptions(facts: Facts) -> list[str]:
     Calico's fault.
     """
     troubles = windows_troubles(facts.nodes)
-    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts), *_windows_versions(facts), *troubles]
+    return [
+        *_version(facts),
+        *_edition(facts),
+        *_versions_on_nodes(facts),
+        *_windows_versions(facts),
+        *troubles,
+    ]
 
 
 def _edition(facts: Facts) -> list[str]:
     edition = facts.calico_edition.value
     if edition in (None, "Calico"):
         return []
-    return [f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, which it is built on"]
+    return [
+        f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, which it is built on"
+    ]
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
@@ -149,7 +187,9 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
     if len(nodes) < 2:
         return []
     told = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
-    return [f"nodes run different versions of Calico ({told}): claims about Windows are judged by that of its nodes"]
+    return [
+        f"nodes run different versions of Calico ({told}): claims about Windows are judged by that of its nodes"
+    ]
 
 
 def _windows_versions(facts: Facts) -> list[str]:
@@ -176,13 +216,18 @@ def _version(facts: Facts) -> list[str]:
 
 def installs(facts: Facts) -> Fact[str]:
     """How Calico was installed, with the Windows nodes onto which it came otherwise."""
-    others = [f"{node.install.value} on {node.name}" for node in facts.by_os("windows") if node.install]
+    others = [
+        f"{node.install.value} on {node.name}" for node in facts.by_os("windows") if node.install
+    ]
     return Fact(", ".join([facts.install.value or "unknown", *others]), facts.install.source)
 
 
 def planes(facts: Facts) -> str:
     """``overlay``: what carries the pods of Windows nodes; several where nodes differ."""
-    return " and ".join(sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})) or "unknown"
+    return (
+        " and ".join(sorted({node.plane.value or "unknown" for node in facts.by_os("windows")}))
+        or "unknown"
+    )
 
 
 def dsr(facts: Facts) -> str:

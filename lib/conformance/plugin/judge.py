@@ -66,19 +66,25 @@ class Judge:
 
     def __init__(self, state: State, demands: Mapping[str, Conditions]) -> None:
         """``demands``: fixture to the only sort of cluster of which it tells anything."""
-        self.state, self.run, self.demands = state, state.run, demands
+        self.state = state
+        self.run = state.run
+        self.demands = demands
         self.catalog: Catalog = catalog()
         self.words = Words(self.catalog, self._subjects)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
         """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
         try:
             tests = [planned(item, self.catalog, self.demands) for item in items]
         except pytest.UsageError as problem:
             if not self.run.directory:
                 raise
-            self.run.directory.problem.write_text(str(problem))  # by which the controller hears of it, and ends the run
+            self.run.directory.problem.write_text(
+                str(problem)
+            )  # by which the controller hears of it, and ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):
@@ -86,21 +92,28 @@ class Judge:
             claims = test.claims(self.catalog)
             for claim in claims:
                 item.extra_keyword_matches |= claim.tags | {claim.id}
-            if any(isolation.kind in plan.CHANGING for isolation in plan.isolation_of(test.parts, self.catalog)):
+            if any(
+                isolation.kind in plan.CHANGING
+                for isolation in plan.isolation_of(test.parts, self.catalog)
+            ):
                 item.add_marker(pytest.mark.disruptive)  # a keyword, too
             for kind, value in allure_results.labels(claims):
                 item.add_marker(pytest.mark.allure_label(value, label_type=kind))
-            item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))
+            item.add_marker(
+                pytest.mark.allure_label(allure_results.story(item.name), label_type="story")
+            )
             item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
         self.words.select(config, items)
         wanted = set(config.option.claim)
         again = tests_to_run(config)
         chosen = [
-            item for item in items
-            if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again)
+            item
+            for item in items
+            if self._chosen(item, wanted, config.option.smoke)
+            and (again is None or item.nodeid in again)
             and not (config.option.world and item.get_closest_marker("each_world") is None)
             and (self.run.settings.workers.watch or not item.stash[PLANNED].last)
-        ]  # fmt: skip
+        ]
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
@@ -164,18 +177,27 @@ class Judge:
             statement.say(Finding(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture"))
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
-            raise self._broken(item, failure, "set-up of the test failed: ", "in set-up: ") from None
+            raise self._broken(
+                item, failure, "set-up of the test failed: ", "in set-up: "
+            ) from None
         except Exception as error:
             self._blame(item, error)
-            self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
+            self._inconclusive(
+                item, error, f"in set-up: {type(error).__name__}: {first_line(error)}"
+            )
             raise
 
     def decide(self, item: pytest.Item, *, looks: bool = True) -> Prospect:
         """Whether it can run here by what is known now; skips it where it cannot."""
         __tracebackhide__ = True
-        facts, settings = self.run.facts, self.run.settings
+        facts = self.run.facts
+        settings = self.run.settings
         test = item.stash[PLANNED]
-        prospect = plan.prospect_of(test, self.catalog, facts, settings, looks=looks) if facts else Prospect()
+        prospect = (
+            plan.prospect_of(test, self.catalog, facts, settings, looks=looks)
+            if facts
+            else Prospect()
+        )
         item.stash[PROSPECT] = prospect
         if prospect.verdict:
             raise self._skip(item, Finding(prospect.verdict, prospect.reason, prospect.remedy))
@@ -185,7 +207,9 @@ class Judge:
     def _skip(item: pytest.Item, found: Finding) -> BaseException:
         """Note why a test does not run; the skip that says so."""
         item.stash[STATEMENT].say(found)
-        return _skipped(f"{found.verdict}: {found.reason}{f'; {found.remedy}' if found.remedy else ''}")
+        return _skipped(
+            f"{found.verdict}: {found.reason}{f'; {found.remedy}' if found.remedy else ''}"
+        )
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -207,7 +231,10 @@ class Judge:
             self._blame(item, unmet)
             statement.say(verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))
-            if any(verdicts.unmet_for(claim) is ClaimVerdict.VIOLATED for claim in self._applicable(item)):
+            if any(
+                verdicts.unmet_for(claim) is ClaimVerdict.VIOLATED
+                for claim in self._applicable(item)
+            ):
                 self._fail(item, unmet)
                 raise
             return None
@@ -216,12 +243,16 @@ class Judge:
             statement.say(verdicts.from_body(failure))
             self._fail(item, failure)
             raise
-        except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
+        except (
+            pytest.fail.Exception
+        ) as failure:  # also how pytest-timeout speaks: no statement about the cluster
             raise self._broken(item, failure) from None
         except Exception as error:
             self._blame(item, error)
             self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
-            may_wait = item.stash[PLANNED].exclusivity.kind == "shared" and PUT_OFF not in item.stash
+            may_wait = (
+                item.stash[PLANNED].exclusivity.kind == "shared" and PUT_OFF not in item.stash
+            )
             if isinstance(error, Wavered) and may_wait and not self.state.tries_at_once:
                 item.stash[PUT_OFF] = True
                 self.state.put_off.append(item)
@@ -237,9 +268,13 @@ class Judge:
         try:
             return (yield)
         except (AssertionError, pytest.fail.Exception) as failure:
-            raise self._broken(item, failure, "clearing up after the test failed: ", "in clearing up: ") from None
+            raise self._broken(
+                item, failure, "clearing up after the test failed: ", "in clearing up: "
+            ) from None
         except Exception as error:
-            self._inconclusive(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
+            self._inconclusive(
+                item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}"
+            )
             raise
         finally:
             item.session.shouldstop = self.run.ended or item.session.shouldstop
@@ -257,7 +292,9 @@ class Judge:
             outcome = self.outcome(item)
             tried = bool(outcome.attempts) and call.when != "teardown"
             if tried and outcome.verdict in verdicts.SETTLED and not report.failed:
-                report.outcome = "failed"  # as an earlier attempt: what builds on pytest is not to see a success
+                report.outcome = (
+                    "failed"  # as an earlier attempt: what builds on pytest is not to see a success
+                )
                 report.longrepr = outcome.reason
             if tried and outcome.flaky:
                 item.add_marker(pytest.mark.allure_label(FLAKY, label_type="tag"))
@@ -274,7 +311,8 @@ class Judge:
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
         """What the test has said by now, in all its attempts; the last one of one that was put off tells of both."""
-        now, earlier = self._attempt(item), item.stash.get(EARLIER, [])
+        now = self._attempt(item)
+        earlier = item.stash.get(EARLIER, [])
         if earlier and PUT_OFF in item.stash and now.verdict in verdicts.SETTLED:
             return replace(now, seconds=now.seconds + sum(one.seconds for one in earlier))
         return merged([*earlier, now])
@@ -286,7 +324,8 @@ class Judge:
             self.state.restoration.epoch.advance()
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
-        test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
+        test = item.stash[PLANNED]
+        statement = item.stash.get(STATEMENT, Statement())
         results = self._results(item, statement)
         found = of_test(results, statement.raised)
         return TestOutcome(
@@ -309,7 +348,9 @@ class Judge:
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
         """What the test says of its claims: judged when its body has ended, and anew only if clearing up says more."""
         if statement.results is None:
-            statement.results = tuple(self._result(item, part, statement) for part in item.stash[PLANNED].parts)
+            statement.results = tuple(
+                self._result(item, part, statement) for part in item.stash[PLANNED].parts
+            )
         return statement.results
 
     def _result(self, item: pytest.Item, part: ClaimPart, statement: Statement) -> ClaimResult:
@@ -317,12 +358,18 @@ class Judge:
         claim = self.catalog[part.claim]
         if settled:
             found = ClaimResult(
-                claim=claim.id, verdict=settled[0], test=item.nodeid, part=part.part, reason=settled[1],
+                claim=claim.id,
+                verdict=settled[0],
+                test=item.nodeid,
+                part=part.part,
+                reason=settled[1],
                 remedy=settled[2],
-            )  # fmt: skip
+            )
         else:
             found = judged(claim, part.part, item.nodeid, statement, self._builds(item, part))
-        return replace(found, active=part.active, evidence="lab" if self.run.evidence == "lab" else "field")
+        return replace(
+            found, active=part.active, evidence="lab" if self.run.evidence == "lab" else "field"
+        )
 
     def _builds(self, item: pytest.Item, part: ClaimPart) -> dict[str, str]:
         """Windows builds that a part has to reach, with a node of each."""
@@ -357,8 +404,12 @@ class Judge:
                 raise _Undecided(f"NOT_RUN: {result.reason}; {result.remedy}")
 
     def _applicable(self, item: pytest.Item) -> list[Claim]:
-        prospect, test = item.stash[PROSPECT], item.stash[PLANNED]
-        return [self.catalog[ident] for ident in {part.claim for part in test.parts if not prospect.of(part)}]
+        prospect = item.stash[PROSPECT]
+        test = item.stash[PLANNED]
+        return [
+            self.catalog[ident]
+            for ident in {part.claim for part in test.parts if not prospect.of(part)}
+        ]
 
     def _blame(self, item: pytest.Item, error: BaseException) -> None:
         """Say first what it fails of, where Felix does not run on a node that it is about."""
@@ -367,7 +418,8 @@ class Judge:
 
     def _lacking(self, item: pytest.Item, lack: MissingCapability) -> BaseException:
         """Note that something is missing: the skip that says so, or the error that says which lost node it had been."""
-        statement, found = item.stash[STATEMENT], verdicts.from_body(lack)
+        statement = item.stash[STATEMENT]
+        found = verdicts.from_body(lack)
         statement.say(found)
         for result in self._results(item, statement):
             if result.verdict is ClaimVerdict.INCONCLUSIVE:
@@ -376,7 +428,9 @@ class Judge:
                 return broken
         return _skipped(f"{found.verdict}: {lack}")
 
-    def _broken(self, item: pytest.Item, failure: BaseException, what: str = "", where: str = "") -> EnvironmentBroken:
+    def _broken(
+        self, item: pytest.Item, failure: BaseException, what: str = "", where: str = ""
+    ) -> EnvironmentBroken:
         """What failed, told as no statement about the cluster."""
         broken = EnvironmentBroken(f"{what}{failure}")
         self._inconclusive(item, broken, f"{where}{first_line(failure)}")
@@ -393,7 +447,9 @@ class Judge:
         again = options.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):
             return  # a session fixture's error, raised again for its next test
-        failure = Failure(test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ()))
+        failure = Failure(
+            test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ())
+        )
         if self.state.diagnostics.collect(failure, self.state.attachments):
             error.add_note(f"  see       {from_here(self.state.attachments.folder)}")
         error.add_note(f"  again     {again}")

@@ -33,7 +33,11 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         raise pytest.UsageError(str(error)) from None
     kube = Kube(access, settings.timings.run, read_only=True)
     try:
-        print("\n".join(of_nodes([node_facts(obj) for obj in kube.objects("v1", "Node")], settings.images)))
+        print(
+            "\n".join(
+                of_nodes([node_facts(obj) for obj in kube.objects("v1", "Node")], settings.images)
+            )
+        )
         return 0
     except (ApiRefused, ApiUnreachable) as error:
         print(f"ERROR: {first_contact(access, error)}", file=sys.stderr)
@@ -52,7 +56,9 @@ def every_build(chosen: Images) -> Iterator[str]:
     for system, published in images.published().items():
         for image in published:
             there = builds.get(images.split(image)[1], []) if system == "windows" else []
-            yield _line(image, chosen, f"Windows build {', '.join(there)}" if there else system.capitalize())
+            yield _line(
+                image, chosen, f"Windows build {', '.join(there)}" if there else system.capitalize()
+            )
 
 
 def of_nodes(nodes: Sequence[NodeFacts], chosen: Images) -> Iterator[str]:

@@ -28,10 +28,14 @@ from conformance.run.run import Run
 from conformance.verdicts.prospect import ClaimPart, applying
 
 
-def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False) -> Iterator[str]:
+def claims_list(
+    tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False
+) -> Iterator[str]:
     """The catalog by area, with the number of tests of each claim; ``whole``: with all that it says of each."""
     claims = catalog()
-    counted = coverage(claims.values(), [(part.claim, test.test) for test in tests for part in test.parts])
+    counted = coverage(
+        claims.values(), [(part.claim, test.test) for test in tests for part in test.parts]
+    )
     area = ""
     for claim in claims.values():
         if wanted and claim.id not in wanted:
@@ -40,7 +44,11 @@ def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: b
             area = claim.area
             yield f"\n{area}"
         number = len(counted.tests.get(claim.id, ()))
-        tested = "by hand" if claim.id in counted.manual else f"{number} test{'' if number == 1 else 's'}"
+        tested = (
+            "by hand"
+            if claim.id in counted.manual
+            else f"{number} test{'' if number == 1 else 's'}"
+        )
         modality = ", can happen" if claim.modality == "can happen" else ""
         yield f"  {claim.id:9} {tested:8} {claim.statement}"
         yield f"  {'':9} {'':8} {claim.kind}{modality}; {claim.isolation}; tags {', '.join(sorted(claim.tags))}"
@@ -82,7 +90,11 @@ def _policies_of_others(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]
         return
     yield "\nPolicies of others"
     use = "pods" if found.closing else "policies"  # what only opens takes denials alone
-    going = [test for test in tests if plan.prospect_of(test, catalog(), run.facts, run.settings).verdict is None]
+    going = [
+        test
+        for test in tests
+        if plan.prospect_of(test, catalog(), run.facts, run.settings).verdict is None
+    ]
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
     for told in filter(None, [found.closing, found.opening]):
         yield f"  {told}"
@@ -94,7 +106,12 @@ def _policies_of_others(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]
 
 def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:
     """Parts of a claim that say something about some of its clusters only."""
-    parts = (part for test in tests for part in test.parts if part.claim == claim.id and part.applies != ALL)
+    parts = (
+        part
+        for test in tests
+        for part in test.parts
+        if part.claim == claim.id and part.applies != ALL
+    )
     return list(dict.fromkeys(parts))
 
 
@@ -116,7 +133,9 @@ def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
         if not plan.prospect_of(planned_test, catalog(), run.facts, run.settings).verdict
     ]
     exclusive = plan.assign_exclusivity(runs, catalog(), run.facts, run.settings)
-    if run.inspection is None or not any(exclusivity.kind == "cluster" for exclusivity in exclusive):
+    if run.inspection is None or not any(
+        exclusivity.kind == "cluster" for exclusivity in exclusive
+    ):
         return
     windows = [node.name for node in run.facts.by_os("windows")]
     yield "\nWhat this costs others"
@@ -138,15 +157,23 @@ def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
 def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
     """What those of the tests that would run take, by ``-n auto``'s workers."""
     assert run.inspection is not None
-    facts, settings, claims = run.inspection.facts, run.settings, catalog()
+    facts = run.inspection.facts
+    settings = run.settings
+    claims = catalog()
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    number, _ = workers_for(settings.workers, coverage, run.inspection.room, prepared=run.inspection.prepared)
-    going = [test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None]
+    number, _ = workers_for(
+        settings.workers, coverage, run.inspection.room, prepared=run.inspection.prepared
+    )
+    going = [
+        test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None
+    ]
     return estimate(going, coverage, number, settings.workers)
 
 
-def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:
+def _prospect(
+    claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool
+) -> tuple[str, str]:
     assert run.facts is not None
     whole_claim = ClaimPart(claim=claim.id)
     if settled := applying([whole_claim], claims, run.facts, looks=False).of(whole_claim):
@@ -159,7 +186,11 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
     held = [prospect for prospect in prospects if prospect.verdict]
     if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else counted(len(prospects), "test")
+    count = (
+        f"{len(prospects) - len(held)} of {len(prospects)} tests"
+        if held
+        else counted(len(prospects), "test")
+    )
     rest = f"; not the others: {held[0].reason}" if held else ""
     return "runs", f"{count}{rest}"
 
@@ -168,12 +199,19 @@ class PlanOnly:
     """The hook of a ``--plan`` run: print in place of running tests."""
 
     def __init__(self, state: State, *, whole: bool, short: Callable[[], Sequence[str]]) -> None:
-        self.state, self.whole, self.short = state, whole, short
+        self.state = state
+        self.whole = whole
+        self.short = short
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = [item.stash[PLANNED] for item in session.items]
         for line in plan_list(self.state.run, tests, whole=self.whole):
             print(line)
-        print("", *estimate_lines(self.state.run, tests), *(f"note: {line}" for line in self.short()), sep="\n")
+        print(
+            "",
+            *estimate_lines(self.state.run, tests),
+            *(f"note: {line}" for line in self.short()),
+            sep="\n",
+        )
         return True

@@ -21,7 +21,9 @@ from conformance.verdicts.prospect import ClaimPart
 
 CHANGES_NAMESPACES = frozenset({"temporary_namespace", "relabel_namespaces"})
 """Fixtures that label or delete a namespace."""
-WHOLE_CLUSTER = re.compile(r"^kind: *(Staged)?(Global|Cluster|Admin|BaselineAdmin|Tier)", re.MULTILINE)
+WHOLE_CLUSTER = re.compile(
+    r"^kind: *(Staged)?(Global|Cluster|Admin|BaselineAdmin|Tier)", re.MULTILINE
+)
 """In a manifest: an object that no namespace contains."""
 
 
@@ -49,14 +51,19 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
         if alone_on not in ("", *get_args(OS)):
             raise pytest.UsageError(f"{item.nodeid}: alone_on={alone_on!r} is no operating system")
         entry = ClaimPart(
-            claim=mark.args[0], part=part, active=mark.kwargs.get("active", False),
+            claim=mark.args[0],
+            part=part,
+            active=mark.kwargs.get("active", False),
             alone_on=alone_on or None,  # type: ignore[arg-type]
-            applies=mark.kwargs.get("applies", ALL), provisional=mark.kwargs.get("provisional", False),
-        )  # fmt: skip
+            applies=mark.kwargs.get("applies", ALL),
+            provisional=mark.kwargs.get("provisional", False),
+        )
         if entry not in parts:
             parts.append(entry)
     if not parts and not item.get_closest_marker("smoke"):
-        raise pytest.UsageError(f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)")
+        raise pytest.UsageError(
+            f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)"
+        )
     _refuse_foreign_facts(item, parts, catalog, demands)
     needs = Needs()
     for mark in item.iter_markers("needs"):
@@ -69,13 +76,21 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     last = item.get_closest_marker("after_all_others") is not None
     fixtures = set(getattr(item, "fixturenames", ()))
     return PlannedTest(
-        test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise, last=last,
+        test=item.nodeid,
+        parts=tuple(parts),
+        needs=needs,
+        uses=uses,
+        otherwise=otherwise,
+        last=last,
         one_node="own_node" in fixtures and "own_nodes" not in fixtures,
-    )  # fmt: skip
+    )
 
 
 def _refuse_foreign_facts(
-    item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, demands: Mapping[str, Conditions]
+    item: pytest.Item,
+    parts: Sequence[ClaimPart],
+    catalog: Catalog,
+    demands: Mapping[str, Conditions],
 ) -> None:
     """Raises pytest.UsageError where a part reads what only one sort of cluster has, and may run on others."""
     for fixture in demands.keys() & set(getattr(item, "fixturenames", ())):
@@ -100,7 +115,9 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
         ) from None
 
 
-def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool) -> tuple[str, ...]:
+def _uses(
+    item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool
+) -> tuple[str, ...]:
     """What a test takes rights for, by the fixtures that it asks for, what it applies, and its claims' isolation.
 
     ``nodes``: it needs pods in a node's network, or HostProcess pods.
@@ -110,16 +127,20 @@ def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, no
     disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
     whole, labels = _applied(item)
     found = {
-        "pods": "deployer" in fixtures, "policies": bool({"policy", "world"} & fixtures), "disruption": disrupts,
-        "cluster policies": whole, "namespaces": labels or bool(CHANGES_NAMESPACES & fixtures),
+        "pods": "deployer" in fixtures,
+        "policies": bool({"policy", "world"} & fixtures),
+        "disruption": disrupts,
+        "cluster policies": whole,
+        "namespaces": labels or bool(CHANGES_NAMESPACES & fixtures),
         "nodes": nodes or "hosts" in fixtures,
-    }  # fmt: skip
+    }
     return tuple(name for name, needed in found.items() if needed)
 
 
 def _applied(item: pytest.Item) -> tuple[bool, bool]:
     """Whether a test applies something of the whole cluster by its manifest or world, and labels a namespace by it."""
-    mark, callspec = item.get_closest_marker("manifest"), getattr(item, "callspec", None)
+    mark = item.get_closest_marker("manifest")
+    callspec = getattr(item, "callspec", None)
     world = callspec.params.get("world") if callspec else None
     if isinstance(world, OnFile):
         return world.whole_cluster, world.labels_namespaces

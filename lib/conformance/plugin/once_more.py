@@ -26,8 +26,13 @@ class OnceMore:
     ) -> Generator[None, object, object]:
         """After the last test, outside of its turn, run what was put off; each takes a turn of its own."""
         result = yield
-        if nextitem is None and self.state.put_off and not (item.session.shouldstop or item.session.shouldfail):
-            again, self.state.put_off = self.state.put_off, []
+        if (
+            nextitem is None
+            and self.state.put_off
+            and not (item.session.shouldstop or item.session.shouldfail)
+        ):
+            again = self.state.put_off
+            self.state.put_off = []
             self.state.run.progress().tell(
                 f"run once more now, since what they saw may have passed: {', '.join(one.nodeid for one in again)}"
             )
@@ -37,7 +42,8 @@ class OnceMore:
 
     @staticmethod
     def _run(last: pytest.Item, again: Sequence[pytest.Item]) -> None:
-        plugins, items = last.config.pluginmanager.get_plugins(), last.session.items
+        plugins = last.config.pluginmanager.get_plugins()
+        items = last.session.items
         xdist: Any = next((one for one in plugins if hasattr(one, "run_one_test")), None)
         for item, following in zip_longest(again, again[1:]):
             if xdist:  # its worker takes each report for one of the test that it was told to run
@@ -55,7 +61,9 @@ class LastTest:
         self.state = state
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
         """As pytest's own, but that the session's fixtures stay while tests are put off."""
         if nextitem is not None:
             return None
@@ -69,7 +77,8 @@ class _Following:
     """In the place of the next test, of which pytest asks which collectors stay set up."""
 
     def __init__(self, state: State, session: pytest.Session) -> None:
-        self._state, self._session = state, session
+        self._state = state
+        self._session = session
 
     def listchain(self) -> list[pytest.Session]:
         """The session, if a test is put off; else nothing."""

@@ -144,7 +144,9 @@ WORKERS_PER_CPU = 3
 two cores, at load 10, a change of policy took at most 5.6 s of its 10 s, and all verdicts were those of four workers;
 with eight that asked every 100 ms Felix was late by more than its budget, and healthy policies were VIOLATED."""
 _LAB_MOST = max(1, min(Workers.at_most, WORKERS_PER_CPU * (os.cpu_count() or 1)))
-LAB_WORKERS = Workers(at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200, agents_per_windows_node=200)
+LAB_WORKERS = Workers(
+    at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200, agents_per_windows_node=200
+)
 """On an embedded lab PowerShell starts and agents cost next to nothing."""
 
 
@@ -153,10 +155,17 @@ def read_choice(config: pytest.Config) -> Choice:
     given = Counter(str(argument).partition("=")[0] for argument in config.invocation_params.args)
     for words, told in (entry for group in OPTIONS.values() for entry in group.items()):
         name, takes, _ = words.partition("=")
-        if getattr(config.option, name[2:].replace("-", "_")) in ("", [""]):  # a job's variable that is not set must
-            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")  # take no gate or cluster away
+        if getattr(config.option, name[2:].replace("-", "_")) in (
+            "",
+            [""],
+        ):  # a job's variable that is not set must
+            raise UsageProblem(
+                f"{name}= names nothing: leave it out, or say what"
+            )  # take no gate or cluster away
         if takes and not told.endswith("(repeatable)") and given[name] > 1:
-            raise UsageProblem(f"{name} is given {given[name]} times, and one counts: write it once, as {words}")
+            raise UsageProblem(
+                f"{name} is given {given[name]} times, and one counts: write it once, as {words}"
+            )
     option = config.option
     return choose(
         cluster=option.cluster,
@@ -175,14 +184,18 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         one = "--allow-disruptive" if option.allow_disruptive else "--allow-cluster-disruptive"
         raise UsageProblem(f"{one} and --no-disruptive contradict each other: leave one out")
     if option.max_disrupted_nodes is not None and option.max_disrupted_nodes < 1:
-        raise UsageProblem(f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1")
+        raise UsageProblem(
+            f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1"
+        )
     if option.disruptive_node and not (allowed or choice.own_lab):
         raise UsageProblem(
             f"--disruptive-node {option.disruptive_node} only chooses the node; "
             "add --allow-disruptive to permit the test"
         )
     if option.disruptive_node and option.no_disruptive:
-        raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
+        raise UsageProblem(
+            "--disruptive-node and --no-disruptive contradict each other: leave one out"
+        )
     for name in ("calico_version", "windows_calico_version"):
         if text := getattr(option, name):
             try:
@@ -190,13 +203,17 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             except ValueError as error:
                 raise UsageProblem(f"--{name.replace('_', '-')} {text}: {error}") from None
     if option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os):
-        raise UsageProblem("--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os")
+        raise UsageProblem(
+            "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os"
+        )
     if option.max_nodes_per_os is not None and option.max_nodes_per_os < 1:
         raise UsageProblem(f"--max-nodes-per-os {option.max_nodes_per_os}: expected at least 1")
     if option.calicoctl and not Path(option.calicoctl).is_file():
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
     if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
-        raise UsageProblem(f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one")
+        raise UsageProblem(
+            f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one"
+        )
     if option.max_minutes is not None and not option.max_minutes > 0:
         raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
     if isinstance(workers := getattr(option, "numprocesses", None), int) and workers < 0:
@@ -216,12 +233,17 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         pod_limits=PodLimits.parse(option.pod_limits) if option.pod_limits else None,
         cover=Cover(
             at_most=option.max_nodes_per_os or Cover.at_most,
-            nodes=tuple(name.strip() for text in option.nodes for name in text.split(",") if name.strip()),
+            nodes=tuple(
+                name.strip() for text in option.nodes for name in text.split(",") if name.strip()
+            ),
             selector=option.node_selector or "",
             every=option.every_node,
         ),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
-        workers=replace(LAB_WORKERS if choice.own_lab else Workers(), watch=0 if option.no_watch else Workers.watch),
+        workers=replace(
+            LAB_WORKERS if choice.own_lab else Workers(),
+            watch=0 if option.no_watch else Workers.watch,
+        ),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,
@@ -233,7 +255,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         keep=option.keep,
         capture_packets=option.capture_packets,
         disruptive=allowed or (choice.own_lab and not option.no_disruptive),
-        cluster_disruptive=option.allow_cluster_disruptive or (choice.own_lab and not option.no_disruptive),
+        cluster_disruptive=option.allow_cluster_disruptive
+        or (choice.own_lab and not option.no_disruptive),
         max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
         delete_emptydir_data=option.delete_emptydir_data,
         disruptive_node=option.disruptive_node or "",
@@ -249,7 +272,9 @@ def check_prefix(option: Any, choice: Choice) -> None:
     if problem := prefix_problem(option.namespaces_prefix):
         raise UsageProblem(f"--namespaces-prefix {option.namespaces_prefix}: {problem}")
     if choice.own_lab:
-        raise UsageProblem("--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH")
+        raise UsageProblem(
+            "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH"
+        )
     for name in ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep"):
         if getattr(option, name):
             raise UsageProblem(
@@ -264,7 +289,9 @@ def labels(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         key, equals, value = (word.strip() for word in text.partition("="))
         if not (key and equals and value):
-            raise UsageProblem(f"--label {text}: expected KEY=VALUE, for example release=v3.32.0-rc1")
+            raise UsageProblem(
+                f"--label {text}: expected KEY=VALUE, for example release=v3.32.0-rc1"
+            )
         if found.setdefault(key, value) != value:
             raise UsageProblem(f"--label {text}: {key} is {found[key]} already")
     return found
@@ -277,7 +304,9 @@ def check_claims(wanted: list[str]) -> None:
         if claim not in claims:
             near = claims.nearest(claim)
             meant = f"; meant {' or '.join(near)}?" if near else ""
-            raise UsageProblem(f"--claim {claim}: no such claim{meant} (pytest --list-claims shows all)")
+            raise UsageProblem(
+                f"--claim {claim}: no such claim{meant} (pytest --list-claims shows all)"
+            )
 
 
 def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
@@ -310,6 +339,11 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
     named = nodes or option.nodes
     words += [f"--nodes={','.join(named)}"] if named else []
     words += ["--every-node"] if option.every_node and not nodes else []
-    flags = ("allow_disruptive", "allow_cluster_disruptive", "delete_emptydir_data", "capture_packets")
+    flags = (
+        "allow_disruptive",
+        "allow_cluster_disruptive",
+        "delete_emptydir_data",
+        "capture_packets",
+    )
     words += [f"--{name.replace('_', '-')}" for name in flags if getattr(option, name)]
     return " ".join(words)

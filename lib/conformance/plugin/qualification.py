@@ -49,7 +49,8 @@ class Qualification:
     @classmethod
     def of(cls, config: pytest.Config) -> Qualification:
         """From the options.  Raises UsageProblem: one line, before anything is touched."""
-        option, today = config.option, datetime.datetime.now(datetime.UTC).date()
+        option = config.option
+        today = datetime.datetime.now(datetime.UTC).date()
         return cls(
             required=sets().named(option.require) if option.require else (),
             waivers=waivers.load(Path(option.waivers), catalog(), today) if option.waivers else (),
@@ -67,21 +68,33 @@ class Qualification:
             for outcome in outcomes
         )
 
-    def apply(self, report: RunReport, pytest_status: int, *, by_user: bool) -> tuple[RunReport, tuple[str, ...]]:
+    def apply(
+        self, report: RunReport, pytest_status: int, *, by_user: bool
+    ) -> tuple[RunReport, tuple[str, ...]]:
         """The report with its exit code, gates and waivers; and lines about the baseline."""
         report = replace(report, suite={**report.suite, "sets": sets().digest})
         tests = [self._excused(test) for test in report.tests]
         excused = [one for one, test in zip(tests, report.tests, strict=True) if one is not test]
-        remaining = {outcome.verdict for outcome in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
+        remaining = {outcome.verdict for outcome in tests} & {
+            ClaimVerdict.VIOLATED,
+            ClaimVerdict.INCONCLUSIVE,
+        }
         status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
         causes = {exit_code(tests, status, by_user=by_user): ""}
         waived = self._waived(report.claims)
-        attested = {**report.attested, **{claim: str(said) for claim, said in self.attested.items()}}
-        if against := [claim.claim.id for claim in report.claims if self._attested_against(claim, attested)]:
+        attested = {
+            **report.attested,
+            **{claim: str(said) for claim, said in self.attested.items()},
+        }
+        if against := [
+            claim.claim.id for claim in report.claims if self._attested_against(claim, attested)
+        ]:
             causes.setdefault(1, f"--attest: {', '.join(against)} VIOLATED")
         stored = parse(to_json(report), "this run")
         gates = gate.judge(stored, self.required, self.waivers, catalog())
-        short = dict.fromkeys(result.name for result in gates if result.answer in ("not qualified", "incomplete"))
+        short = dict.fromkeys(
+            result.name for result in gates if result.answer in ("not qualified", "incomplete")
+        )
         causes.setdefault(gate.exit_code(gates), f"--require: {', '.join(short)} not fulfilled")
         if failing := [claim.claim.id for claim in report.claims if self._fails(claim)]:
             causes.setdefault(1, f"--fail-on: {', '.join(failing)}")
@@ -90,11 +103,19 @@ class Qualification:
             found = compare(self.baseline, stored, self.waivers)
             causes.setdefault(found.exit_code, f"--baseline: {found.cause}")
             lines = tuple(as_text(found).splitlines())
-        used = {id(waiver) for waiver in self.waivers} - {id(waiver) for waiver in gate.unused(self.waivers, gates)}
-        used |= {
-            id(waiver) for claim in report.claims for result in claim.results for waiver in self._waivers_of(result)
+        used = {id(waiver) for waiver in self.waivers} - {
+            id(waiver) for waiver in gate.unused(self.waivers, gates)
         }
-        notes = (*report.notes, *(f"waiver not used: {waiver}" for waiver in self.waivers if id(waiver) not in used))
+        used |= {
+            id(waiver)
+            for claim in report.claims
+            for result in claim.results
+            for waiver in self._waivers_of(result)
+        }
+        notes = (
+            *report.notes,
+            *(f"waiver not used: {waiver}" for waiver in self.waivers if id(waiver) not in used),
+        )
         return (
             replace(
                 report,
@@ -120,13 +141,25 @@ class Qualification:
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
         """A line for each required set of which the selection leaves claims out; ``claims``: before a test has run."""
-        plan = RunReport(run_id="", started="", seconds=0, exit_code=0, command="", cluster={}, facts=facts, tests=(),
-                         claims=tuple(claims))  # fmt: skip
+        plan = RunReport(
+            run_id="",
+            started="",
+            seconds=0,
+            exit_code=0,
+            command="",
+            cluster={},
+            facts=facts,
+            tests=(),
+            claims=tuple(claims),
+        )
         gone: dict[str, dict[str, None]] = {}
         for result in gate.judge(parse(to_json(plan), "the plan"), self.required, (), catalog()):
             if ids := [each.claim for each in result.standing if each.found == UNSELECTED]:
                 gone.setdefault(result.name, {}).update(dict.fromkeys(ids))
-        return [f"--require {name} cannot be complete, not selected: {', '.join(ids)}" for name, ids in gone.items()]
+        return [
+            f"--require {name} cannot be complete, not selected: {', '.join(ids)}"
+            for name, ids in gone.items()
+        ]
 
     def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
         """Claims whose verdict comes from results that are all waived."""
@@ -140,7 +173,11 @@ class Qualification:
 
     def _attested_against(self, outcome: ClaimOutcome, attested: Mapping[str, str]) -> bool:
         """Whether a person says that a claim is violated, and no waiver accepts it."""
-        if outcome.results or outcome.claim.id not in attested or outcome.verdict is not ClaimVerdict.VIOLATED:
+        if (
+            outcome.results
+            or outcome.claim.id not in attested
+            or outcome.verdict is not ClaimVerdict.VIOLATED
+        ):
             return False
         return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 
@@ -148,18 +185,24 @@ class Qualification:
         """Whether a claim has a verdict of ``--fail-on`` somewhere, on one build only included, that is not waived."""
         if not outcome.results:
             return (
-                outcome.verdict in self.fail_on and waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
+                outcome.verdict in self.fail_on
+                and waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
             )
         return any(
             not all(self._waivers_of(replace(result, verdict=verdict)))
             for result in outcome.results
-            for verdict in {result.verdict, *(each.verdict for each in result.decisions)} & self.fail_on
+            for verdict in {result.verdict, *(each.verdict for each in result.decisions)}
+            & self.fail_on
         )
 
     def _excused(self, test: TestOutcome) -> TestOutcome:
         """A test as the exit code counts it: what is waived is left out, and hides nothing beside it."""
         guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
-        if test.verdict is ClaimVerdict.VIOLATED and guilty and all(all(self._waivers_of(result)) for result in guilty):
+        if (
+            test.verdict is ClaimVerdict.VIOLATED
+            and guilty
+            and all(all(self._waivers_of(result)) for result in guilty)
+        ):
             beside = {result.verdict for result in test.results} | {
                 each.verdict for result in guilty for each in result.decisions
             }
@@ -173,9 +216,10 @@ class Qualification:
             for decision in result.decisions
             if decision.verdict is result.verdict
             for build in (decision.about or ("",))
-        ] or [""]  # fmt: skip
+        ] or [""]
         return [
-            waiver_for(self.waivers, result.claim, result.verdict, part=result.part, build=build) for build in builds
+            waiver_for(self.waivers, result.claim, result.verdict, part=result.part, build=build)
+            for build in builds
         ]
 
 

@@ -35,9 +35,13 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         if choice.own_lab:
             raise UsageProblem(f"{word} is for a cluster that stays: name it by --kubeconfig=PATH")
         if option.plan:
-            raise UsageProblem(f"{word} --plan contradict each other: pytest --janitor --dry-run says what there is")
+            raise UsageProblem(
+                f"{word} --plan contradict each other: pytest --janitor --dry-run says what there is"
+            )
         if option.dry_run and option.restore:
-            raise UsageProblem("--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore")
+            raise UsageProblem(
+                "--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore"
+            )
         access = door(choice)
     except UsageProblem as error:
         raise pytest.UsageError(str(error)) from None
@@ -48,7 +52,11 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
     except UsageProblem as error:
         raise pytest.UsageError(str(error)) from None
     except (ApiRefused, ApiUnreachable) as error:
-        lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(error, ApiRefused) and error.forbidden else []
+        lacking = (
+            lacking_rights(kube, FINDING_RIGHTS)
+            if isinstance(error, ApiRefused) and error.forbidden
+            else []
+        )
         told: Sequence[str] = lacking or [first_contact(access, error)]
     except ClusterUnusable as unusable:
         told = unusable.reasons

@@ -52,7 +52,9 @@ class Rehearsal:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """No letters between the lines."""
-        return None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
+        return (
+            None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
+        )
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
@@ -83,7 +85,9 @@ class Rehearsal:
         except Exception as end:
             why = f"{type(end).__name__}: {first_line(end)}"
             self._say(f"from here on it goes as the cluster answers ({why})")
-            raise MissingCapability(f"dry run: it goes on as the cluster answers ({why})", REMEDY) from None
+            raise MissingCapability(
+                f"dry run: it goes on as the cluster answers ({why})", REMEDY
+            ) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """How much it was, and what it does not know; the controller says what would not run."""

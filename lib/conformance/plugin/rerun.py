@@ -29,7 +29,9 @@ TOLD = (
     "cause",
 )  # fmt: skip
 """What a report has of a test as its outcome has it; older ones have not all of it."""
-REMEDY = "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"
+REMEDY = (
+    "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +62,17 @@ class Rerun:
         plain: Sequence[Mapping[str, Any]] = self.report.plain.get("images") or []
         known = {field.name for field in fields(RanImage)}
         return tuple(
-            from_plain(RanImage, {name: value for name, value in item.items() if name in known}) for item in plain
+            from_plain(RanImage, {name: value for name, value in item.items() if name in known})
+            for item in plain
         )
 
     @property
     def attested(self) -> Mapping[str, str]:
         """Claim to what a person attested about it, as the earlier report has it."""
-        return {str(claim): str(said) for claim, said in (self.report.plain.get("attested") or {}).items()}
+        return {
+            str(claim): str(said)
+            for claim, said in (self.report.plain.get("attested") or {}).items()
+        }
 
     @property
     def dates(self) -> Mapping[str, str]:
@@ -75,13 +81,19 @@ class Rerun:
         return {
             str(claim["id"]): str(told.get("date") or run)
             for claim in self.report.plain["claims"]
-            if (claim["results"] or claim["id"] in self.attested) and (told := claim.get("evidence") or {"date": run})
+            if (claim["results"] or claim["id"] in self.attested)
+            and (told := claim.get("evidence") or {"date": run})
         }
 
     def answered(self, outcomes: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
         """The claims, with what a person attested to the earlier run."""
         return tuple(
-            replace(outcome, verdict=self.report.claims[outcome.claim.id].verdict, reason=said, remedy="")
+            replace(
+                outcome,
+                verdict=self.report.claims[outcome.claim.id].verdict,
+                reason=said,
+                remedy="",
+            )
             if (said := self.attested.get(outcome.claim.id)) and not outcome.results
             else outcome
             for outcome in outcomes
@@ -90,7 +102,9 @@ class Rerun:
     def check(self, facts: Facts, installed: Installed) -> None:
         """Raises UsageProblem where the cluster is not the report's, or not as it was."""
         if found := list(again.differences(self.report, facts, installed)):
-            raise UsageProblem(f"--rerun-of {self.report.where}: refused; {'; '.join(found)}; {REMEDY}")
+            raise UsageProblem(
+                f"--rerun-of {self.report.where}: refused; {'; '.join(found)}; {REMEDY}"
+            )
 
     def together(self, now: Sequence[TestOutcome]) -> tuple[TestOutcome, ...]:
         """All tests of the earlier run with what both runs say of them."""
@@ -99,7 +113,8 @@ class Rerun:
         earlier = [self._outcome(plain) for plain in self.report.plain["tests"]]
         known = {outcome.test for outcome in earlier}
         both = [
-            _together(outcome, later[outcome.test], kinds) if outcome.test in later else outcome for outcome in earlier
+            _together(outcome, later[outcome.test], kinds) if outcome.test in later else outcome
+            for outcome in earlier
         ]
         return (*both, *(outcome for outcome in now if outcome.test not in known))
 
@@ -111,18 +126,26 @@ class Rerun:
             id=str(run["id"]),
             started=str(run["started"]),
             command=str(run["command"]),
-            again={outcome.test: (before.get(outcome.test, ""), str(outcome.verdict)) for outcome in now},
+            again={
+                outcome.test: (before.get(outcome.test, ""), str(outcome.verdict))
+                for outcome in now
+            },
         )
 
     def _outcome(self, plain: Mapping[str, Any]) -> TestOutcome:
         kept = {name: plain[name] for name in TOLD if plain.get(name) is not None}
-        results, told = again.results_of(self.report, plain["test"]), _explanation(plain.get("explanation"))
+        results = again.results_of(self.report, plain["test"])
+        told = _explanation(plain.get("explanation"))
         return replace(from_plain(TestOutcome, kept), results=results, explanation=told)
 
 
 def _explanation(plain: Mapping[str, Any] | None) -> Explanation | None:
     """As a report has it, with its first line, which is made anew."""
-    return from_plain(Explanation, {name: plain[name] for name in plain if name != "headline"}) if plain else None
+    return (
+        from_plain(Explanation, {name: plain[name] for name in plain if name != "headline"})
+        if plain
+        else None
+    )
 
 
 def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKind]) -> TestOutcome:
@@ -132,7 +155,9 @@ def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKi
     verdict = again.together(before.verdict, now.verdict, ClaimKind.CAPABILITY)
     if results:
         verdict = worst({result.verdict for result in results})
-    speaker: ClaimResult | TestOutcome = next((result for result in results if result.verdict is verdict), now)
+    speaker: ClaimResult | TestOutcome = next(
+        (result for result in results if result.verdict is verdict), now
+    )
     told = [*(before.attempts or (str(before.verdict),)), *(now.attempts or (str(now.verdict),))]
     decided = tuple(item for item in told if ClaimVerdict(item) not in UNDECIDED)
     return replace(

@@ -18,7 +18,8 @@ def tell(reporter: Any, usual: Callable[[], object]) -> None:
 
     ``usual``: what prints all else that ``-r`` asks for.
     """
-    chars, whole = reporter.reportchars, reporter.config.option.verbose > 0
+    chars = reporter.reportchars
+    whole = reporter.config.option.verbose > 0
     lines: list[str] = []
     for letter, (kind, word) in _SUMMED_UP.items():
         reports = reporter.stats.get(kind, []) if letter in chars else []
@@ -35,7 +36,9 @@ def tell(reporter: Any, usual: Callable[[], object]) -> None:
 def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
     """Each verdict with its reason; how many are not about this cluster, and why each is not if ``whole``."""
     found = Counter((*_said_of(report), report.nodeid.partition("::")[0]) for report in reports)
-    elsewhere = sum(number for (verdict, *_), number in found.items() if verdict == ClaimVerdict.NOT_APPLICABLE)
+    elsewhere = sum(
+        number for (verdict, *_), number in found.items() if verdict == ClaimVerdict.NOT_APPLICABLE
+    )
     if elsewhere and not whole:
         yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v tells why of each"
     for (verdict, reason, file), number in found.items():
@@ -45,10 +48,15 @@ def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
 
 def _said_of(report: Any) -> tuple[str, str]:
     """A test's verdict and why, with what to do where it did not run; of one without a verdict the end of its text."""
-    outcome = next((value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None)
+    outcome = next(
+        (value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None
+    )
     if not isinstance(outcome, str):
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
         return "SKIPPED", text.strip().rpartition("\n")[2]
     said = json.loads(outcome)
-    line, remedy = said["reason"].partition("\n")[0], said["remedy"] if report.skipped else ""
-    return said["verdict"], terminal.printable(line if not remedy or remedy in line else f"{line}; {remedy}")
+    line = said["reason"].partition("\n")[0]
+    remedy = said["remedy"] if report.skipped else ""
+    return said["verdict"], terminal.printable(
+        line if not remedy or remedy in line else f"{line}; {remedy}"
+    )

@@ -55,7 +55,9 @@ class State:
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs, as plain values."""
-        return {"allure": getattr(self.config.option, "allure_report_dir", None)} | self.run.for_worker()
+        return {
+            "allure": getattr(self.config.option, "allure_report_dir", None)
+        } | self.run.for_worker()
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
@@ -67,7 +69,11 @@ def uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
 def past_capturing(config: pytest.Config) -> int:
     """File descriptor of the user's standard error, whatever pytest has put in its place."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
-    return int(getattr(getattr(getattr(capture, "_global_capturing", None), "err", None), "targetfd_save", 2))
+    return int(
+        getattr(
+            getattr(getattr(capture, "_global_capturing", None), "err", None), "targetfd_save", 2
+        )
+    )
 
 
 STATE = pytest.StashKey[State]()
@@ -77,7 +83,11 @@ def passive(config: pytest.Config) -> bool:
     """Whether this run has no tests to run: it makes no run directory and opens no cluster for them."""
     option = config.option
     lists = (
-        option.collectonly or option.list_claims or option.list_images or option.help or getattr(option, "version", 0)
+        option.collectonly
+        or option.list_claims
+        or option.list_images
+        or option.help
+        or getattr(option, "version", 0)
     )
     return bool(lists or option.restore or option.janitor)
 
@@ -91,7 +101,9 @@ def of(config: pytest.Config) -> State:
     """This process's state; made at the first call.  Raises pytest.UsageError."""
     if STATE not in config.stash:
         try:
-            config.stash[STATE] = _worker(config) if hasattr(config, "workerinput") else _controller(config)
+            config.stash[STATE] = (
+                _worker(config) if hasattr(config, "workerinput") else _controller(config)
+            )
         except UsageProblem as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[STATE]
@@ -108,7 +120,9 @@ def _controller(config: pytest.Config) -> State:
         directory, run_id = RunDirectory.create(reports)
         directory.hold()
     except OSError as error:
-        raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {error.strerror}") from error
+        raise UsageProblem(
+            f"no run directory can be made in {reports} (--report-dir): {error.strerror}"
+        ) from error
     interruption = Interruption()
     config.add_cleanup(interruption.end)  # before all others, so that it comes last
     interruption.begin(worker=False)
@@ -118,8 +132,15 @@ def _controller(config: pytest.Config) -> State:
         directory=directory,
         provider=config.hook.pytest_conformance_provider(config=config),
     )
-    state = State(config=config, run=run, attachments=Attachments(directory.attachments), interruption=interruption)
-    if only_told(config):  # before the next, so that the lab has ended; where it does not start its log stays
+    state = State(
+        config=config,
+        run=run,
+        attachments=Attachments(directory.attachments),
+        interruption=interruption,
+    )
+    if only_told(
+        config
+    ):  # before the next, so that the lab has ended; where it does not start its log stays
         config.add_cleanup(lambda: directory.discard() if run.inspection else None)
     if run.provider:
         config.add_cleanup(run.provider.close)
@@ -149,7 +170,12 @@ def _worker(config: pytest.Config) -> State:
         inspection=inspection,
         began=given["began"],
     )
-    return State(config=config, run=run, attachments=Attachments(directory.attachments), interruption=interruption)
+    return State(
+        config=config,
+        run=run,
+        attachments=Attachments(directory.attachments),
+        interruption=interruption,
+    )
 
 
 def awake(config: pytest.Config) -> bool:
@@ -170,7 +196,8 @@ def selects_all(config: pytest.Config) -> bool:
     option = config.option
     suites = config.rootpath / SUITES
     everything = any(
-        _path(argument, config.invocation_params.dir) in (suites, *suites.parents) for argument in config.args
+        _path(argument, config.invocation_params.dir) in (suites, *suites.parents)
+        for argument in config.args
     )
     narrowed = option.keyword or option.markexpr or option.claim or option.smoke
     narrowed = narrowed or getattr(option, "deselect", None) or getattr(option, "lf", False)

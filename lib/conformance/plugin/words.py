@@ -37,7 +37,8 @@ def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Ca
     about = frozenset(own)
     otherwise = KeywordMatcher.from_item(item)
     return _evaluated(
-        expression, lambda word: found in about if (found := _subject(word, catalog)) else otherwise(word)
+        expression,
+        lambda word: found in about if (found := _subject(word, catalog)) else otherwise(word),
     )
 
 
@@ -47,14 +48,20 @@ def untested(expression: str, suites: Path, catalog: Catalog) -> dict[str, list[
     found = {}
     for word in _words(expression):
         subject = _subject(word, catalog)
-        claims = [claim.id for claim in catalog.values() if subject in claim.tags or subject == claim.id]
+        claims = [
+            claim.id for claim in catalog.values() if subject in claim.tags or subject == claim.id
+        ]
         if claims and not tested.intersection(claims):
             found[word] = claims
     return found
 
 
 def _words(expression: str) -> list[str]:
-    return [word for word in re.findall(r"[^\s()]+", expression) if word.lower() not in ("and", "or", "not")]
+    return [
+        word
+        for word in re.findall(r"[^\s()]+", expression)
+        if word.lower() not in ("and", "or", "not")
+    ]
 
 
 def _subject(word: str, catalog: Catalog) -> str:
@@ -62,14 +69,20 @@ def _subject(word: str, catalog: Catalog) -> str:
     return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 
-def selects_nothing(expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()) -> bool:
+def selects_nothing(
+    expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()
+) -> bool:
     """Whether an expression can select no test, by what the files say: known before anything is started.
 
     ``claims``: only tests of these count; empty: all do.
     """
     words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
     tests = _tests(suites)
-    open_words = [word for word, subject in words.items() if not subject and _may_be_an_id(word, suites, tests)]
+    open_words = [
+        word
+        for word, subject in words.items()
+        if not subject and _may_be_an_id(word, suites, tests)
+    ]
     cases = list(itertools.product((True, False), repeat=len(open_words)))
     for test in (test for test in tests if not claims or test.claims.intersection(claims)):
         about = test.about(catalog)
@@ -95,7 +108,9 @@ class _Test:
 
     def about(self, catalog: Catalog) -> set[str]:
         """Its claims, their subjects, and those that it names itself."""
-        return self.said.union(self.claims, *(catalog[claim].tags for claim in self.claims if claim in catalog))
+        return self.said.union(
+            self.claims, *(catalog[claim].tags for claim in self.claims if claim in catalog)
+        )
 
 
 def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
@@ -106,7 +121,9 @@ def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
         return False
     if any(word in path.stem for path in suites.rglob("*.yaml")):  # a world of policies
         return True
-    return any(word in path.read_text(encoding="utf-8").lower() for path in suites.rglob("test_*.py"))
+    return any(
+        word in path.read_text(encoding="utf-8").lower() for path in suites.rglob("test_*.py")
+    )
 
 
 def _evaluated(expression: str, match: Callable[[str], bool]) -> bool:
@@ -128,7 +145,9 @@ def _tests(suites: Path) -> list[_Test]:
                 _read(node.value, common)
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                test = _Test((path.name, path.parent.name, node.name), set(common.claims), set(common.said))
+                test = _Test(
+                    (path.name, path.parent.name, node.name), set(common.claims), set(common.said)
+                )
                 for mark in node.decorator_list:
                     _read(mark, test)
                     if "each_world" in ast.unparse(mark):
@@ -140,15 +159,25 @@ def _tests(suites: Path) -> list[_Test]:
 @functools.cache
 def _of_worlds(suites: Path) -> frozenset[str]:
     """The claims of worlds of policies, which stand in their files."""
-    texts = [path.read_text(encoding="utf-8") for path in (suites / "policy" / "worlds").rglob("*.yaml")]
-    return frozenset(claim for text in texts for claim in re.findall(r"^(?:claim|beside): \[?([A-Z0-9-]+)", text, re.M))
+    texts = [
+        path.read_text(encoding="utf-8") for path in (suites / "policy" / "worlds").rglob("*.yaml")
+    ]
+    return frozenset(
+        claim
+        for text in texts
+        for claim in re.findall(r"^(?:claim|beside): \[?([A-Z0-9-]+)", text, re.M)
+    )
 
 
 def _read(marks: ast.AST, into: _Test) -> None:
     """Take the claims and subjects of the marks somewhere in this code."""
     for call in ast.walk(marks):
         name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
-        given = [str(constant.value) for constant in getattr(call, "args", ()) if isinstance(constant, ast.Constant)]
+        given = [
+            str(constant.value)
+            for constant in getattr(call, "args", ())
+            if isinstance(constant, ast.Constant)
+        ]
         if name in ("verifies", "each_build"):  # both name a claim first
             into.claims.update(given[:1])
         elif name == "about":
@@ -160,13 +189,17 @@ class Words:
 
     def __init__(self, catalog: Catalog, of: Callable[[pytest.Item], Iterable[str]]) -> None:
         """``of``: a test's claims and their subjects."""
-        self._catalog, self._of = catalog, of
+        self._catalog = catalog
+        self._of = of
         self._expression = ""
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config) -> Generator[None, object, object]:
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config
+    ) -> Generator[None, object, object]:
         """Keep the expression from pytest, which would match words anywhere."""
-        self._expression, config.option.keyword = config.option.keyword, ""
+        self._expression = config.option.keyword
+        config.option.keyword = ""
         try:
             return (yield)
         finally:

@@ -29,7 +29,9 @@ class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
 
     def schedule(self) -> None:
         super().schedule()
-        if self.collection:  # of few tests every worker was offered one, which it keeps until it has another
+        if (
+            self.collection
+        ):  # of few tests every worker was offered one, which it keeps until it has another
             for node in self.nodes:
                 self.check_schedule(node)
 
@@ -43,7 +45,9 @@ class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
         self.node2pending[node].extend(dealt)
         if dealt:
             node.send_runtest_some(dealt)
-        elif not self.node2pending[node][1:]:  # it keeps its last test back until it is told that no other one comes
+        elif not self.node2pending[node][
+            1:
+        ]:  # it keeps its last test back until it is told that no other one comes
             node.shutdown()
 
 
@@ -58,23 +62,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker("each_world")
     if mark is None or not state.awake(metafunc.config):
         return
-    edits, named = mark.kwargs["edits"], metafunc.config.option.world
+    edits = mark.kwargs["edits"]
+    named = metafunc.config.option.world
     try:
         several = in_folder(Path(named).resolve()) if named else shipped(edits=edits)
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
-    metafunc.parametrize("world", [_parameter(one) for one in several if bool(one.world.then) is edits], indirect=True)
+    metafunc.parametrize(
+        "world",
+        [_parameter(one) for one in several if bool(one.world.then) is edits],
+        indirect=True,
+    )
 
 
 @pytest.hookimpl(wrapper=True)  # before the judge reads what each test verifies
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Leave out the test for which ``--world`` names none: that of edits, or of worlds at rest."""
-    items[:] = [one for one in items if not (one.get_closest_marker("each_world") and "[NOTSET]" in one.nodeid)]
+    items[:] = [
+        one
+        for one in items
+        if not (one.get_closest_marker("each_world") and "[NOTSET]" in one.nodeid)
+    ]
     return (yield)
 
 
 def _parameter(one: OnFile) -> ParameterSet:
-    claims, tiers = (one.world.claim, *one.world.beside), any(obj["kind"] == "Tier" for obj in one.world.objects)
+    claims = (one.world.claim, *one.world.beside)
+    tiers = any(obj["kind"] == "Tier" for obj in one.world.objects)
     applies = {"calico": ">=3.29"} if tiers else None  # Windows has none before
     marks = [verifies(claim, part=one.part, provisional=True, applies=applies) for claim in claims]
     return pytest.param(one, marks=marks, id=one.world.name)

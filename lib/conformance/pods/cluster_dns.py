@@ -7,7 +7,8 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, restarts
 from conformance.model.endpoint import Target, Workload
 
-NAMESPACE, SELECTOR = "kube-system", "k8s-app=kube-dns"
+NAMESPACE = "kube-system"
+SELECTOR = "k8s-app=kube-dns"
 """Where kubeadm, the managed platforms and RKE2 run CoreDNS.  OpenShift's is in a namespace of its own."""
 PORT = 53
 
@@ -27,7 +28,9 @@ class ClusterDns:
     def pods(self) -> list[Target]:
         """The DNS port of each Ready DNS pod.  Raises MissingCapability where none is found, ApiRefused."""
         listed = self.kube.objects("v1", "Pod", NAMESPACE, labels=SELECTOR)
-        ready = sorted((pod for pod in listed if is_ready(pod)), key=lambda pod: str(pod["metadata"]["name"]))
+        ready = sorted(
+            (pod for pod in listed if is_ready(pod)), key=lambda pod: str(pod["metadata"]["name"])
+        )
         if not ready:
             raise MissingCapability(
                 f"no Ready pod {SELECTOR} in {NAMESPACE}",
@@ -37,15 +40,29 @@ class ClusterDns:
 
 
 def _workload(pod: Obj) -> Workload:
-    meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
+    meta = pod["metadata"]
+    spec = pod["spec"]
+    status = pod["status"]
     return Workload(
-        namespace=meta["namespace"], pod=meta["name"], container=spec["containers"][0]["name"], uid=meta["uid"],
-        role="dns", os="linux", node=spec["nodeName"], address=status["podIP"], node_address=status["hostIP"],
-        host_network=bool(spec.get("hostNetwork")), restarts=restarts(pod),
-    )  # fmt: skip
+        namespace=meta["namespace"],
+        pod=meta["name"],
+        container=spec["containers"][0]["name"],
+        uid=meta["uid"],
+        role="dns",
+        os="linux",
+        node=spec["nodeName"],
+        address=status["podIP"],
+        node_address=status["hostIP"],
+        host_network=bool(spec.get("hostNetwork")),
+        restarts=restarts(pod),
+    )
 
 
 def _port(pod: Obj) -> int:
     """Its first port for datagrams."""
-    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or ()]
-    return next((int(port["containerPort"]) for port in ports if port.get("protocol") == "UDP"), PORT)
+    ports = [
+        port for container in pod["spec"]["containers"] for port in container.get("ports") or ()
+    ]
+    return next(
+        (int(port["containerPort"]) for port in ports if port.get("protocol") == "UDP"), PORT
+    )

@@ -26,7 +26,9 @@ class Covered:
 
 def covered(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> tuple[Covered, ...]:
     """Which of the usable nodes of one OS are covered, in their order."""
-    chosen = {node.name: "every node" for node in usable} if cover.every else _chosen(os, usable, cover)
+    chosen = (
+        {node.name: "every node" for node in usable} if cover.every else _chosen(os, usable, cover)
+    )
     return tuple(Covered(node, chosen[node.name]) for node in usable if node.name in chosen)
 
 
@@ -39,7 +41,9 @@ def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]
         return named
     ordinary = [node for node in usable if not node.control_plane]
     found: dict[str, str] = {}
-    candidates = ordinary if len(ordinary) > 1 else usable  # a control plane only where no path would be without it
+    candidates = (
+        ordinary if len(ordinary) > 1 else usable
+    )  # a control plane only where no path would be without it
     if os == "windows":
         for node in candidates:
             if _windows(node) not in found.values():
@@ -58,7 +62,11 @@ def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
     It is not so many as there are nodes: where each has a subnet to itself, none is known.
     """
     found: list[NodeFacts] = []
-    aspects: tuple[Callable[[NodeFacts], str], ...] = (subnet, lambda node: node.kernel_version, _linux)
+    aspects: tuple[Callable[[NodeFacts], str], ...] = (
+        subnet,
+        lambda node: node.kernel_version,
+        _linux,
+    )
     for aspect in aspects:
         for node in candidates:
             if aspect(node) not in map(aspect, found):

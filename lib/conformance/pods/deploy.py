@@ -25,7 +25,9 @@ from conformance.pods.roles import MANIFESTS, ROLES, Role
 from conformance.pods.tailor import SEAT
 from conformance.settings import Images, Settings
 
-PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+PRIVILEGED = {
+    f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")
+}
 """For pods in a node's own network, which baseline refuses."""
 MOST_COPIES = 9
 """Copies of one pull secret in one namespace: each attempt to prepare the namespace that broke off left one."""
@@ -74,7 +76,10 @@ class Pods:
         *,
         watch: NodeWatch | None = None,
     ) -> None:
-        self.kube, self.changes, self.facts, self.settings = kube, changes, facts, settings
+        self.kube = kube
+        self.changes = changes
+        self.facts = facts
+        self.settings = settings
         self.progress = progress or (lambda line: None)
         self.watch = watch or NodeWatch(kube)
         self.namespace = changes.run.namespace
@@ -87,7 +92,9 @@ class Pods:
         self.ran: set[RanImage] = set()
         """Images of the pods that became ready."""
 
-    def prepare(self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False) -> None:
+    def prepare(
+        self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False
+    ) -> None:
         """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
 
         Raises UsageProblem when it exists and is not this run's, MissingCapability for a ``privileged`` one where the
@@ -103,20 +110,35 @@ class Pods:
             )
         security = PRIVILEGED if privileged else BASELINE
         try:
-            self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
+            self.changes.namespace(
+                namespace, labels={**security, **(labels or {})}, why="the run's own namespace"
+            )
         except ApiRefused as refused:
-            if namespace == self.namespace and refused.code < 500 and refused.code not in (401, 409, 429):
+            if (
+                namespace == self.namespace
+                and refused.code < 500
+                and refused.code not in (401, 409, 429)
+            ):
                 self.kube.reach.end(f"no namespace can be made: {refused}")
             raise
         self._made.add(namespace)
-        programs = {name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS}
-        config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": prepared.HOLDS}, "data": programs}
+        programs = {
+            name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS
+        }
+        config: Obj = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": prepared.HOLDS},
+            "data": programs,
+        }
         why = "the probe programs that its pods run"
         if prefix:
             prepared.hold(self.changes, config, why, namespace)
         else:
             self.changes.apply(config, why, namespace=namespace)
-        self._pull_secrets[namespace] = copy_pull_secrets(self.kube, self.changes, self.settings.images, namespace)
+        self._pull_secrets[namespace] = copy_pull_secrets(
+            self.kube, self.changes, self.settings.images, namespace
+        )
         self._prepared.add(namespace)
 
     def apply(self, made: Obj, why: str, namespace: str) -> None:
@@ -145,12 +167,20 @@ class Pods:
 
     def _imagined(self, wish: Wish) -> Workload:
         """The pod that a dry run does not make: where it would be, without an address."""
-        role, node = ROLES[wish.role], wish.node
+        role = ROLES[wish.role]
+        node = wish.node
         return Workload(
-            namespace=self._home(wish), pod=wish.called, container=role.agent, uid=f"dry-run/{wish.called}",
-            role=role.name, os=node.os, node=node.name, address="0.0.0.0", node_address=node.address,
+            namespace=self._home(wish),
+            pod=wish.called,
+            container=role.agent,
+            uid=f"dry-run/{wish.called}",
+            role=role.name,
+            os=node.os,
+            node=node.name,
+            address="0.0.0.0",
+            node_address=node.address,
             host_network=role.host_network,
-        )  # fmt: skip
+        )
 
     def start(self, wish: Wish) -> None:
         made = self._object(wish)
@@ -166,22 +196,36 @@ class Pods:
         if self.changes.dry_run:
             return self._imagined(wish)
         pod = self.pod_of(
-            wish.called, wish.node, self._home(wish), enough=waits.containers_ready, what="have ready containers"
+            wish.called,
+            wish.node,
+            self._home(wish),
+            enough=waits.containers_ready,
+            what="have ready containers",
         )
         return self.workload(pod, ROLES[wish.role])
 
     def _home(self, wish: Wish) -> str:
-        return wish.namespace or (self.host_namespace if ROLES[wish.role].host_network else self.namespace)
+        return wish.namespace or (
+            self.host_namespace if ROLES[wish.role].host_network else self.namespace
+        )
 
     def _object(self, wish: Wish) -> Obj:
         role = ROLES[wish.role]
         template = next(
-            item for item in manifest.load(MANIFESTS / role.manifest) if item["metadata"]["name"] == role.name
+            item
+            for item in manifest.load(MANIFESTS / role.manifest)
+            if item["metadata"]["name"] == role.name
         )
         made = tailor.deployment(
-            template, role=wish.role, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
-            tolerations=tolerations(self.settings.tolerations), limits=self.settings.pod_limits,
-        )  # fmt: skip
+            template,
+            role=wish.role,
+            name=wish.called,
+            node=wish.node,
+            images=self.settings.images,
+            labels=wish.labels,
+            tolerations=tolerations(self.settings.tolerations),
+            limits=self.settings.pod_limits,
+        )
         made["spec"]["template"]["metadata"].setdefault("annotations", {}).update(wish.annotations)
         if wish.account:
             made["spec"]["template"]["spec"]["serviceAccountName"] = wish.account
@@ -194,12 +238,20 @@ class Pods:
         self.apply(obj, f"{wish.role} on node {wish.node.name}", self._home(wish))
 
     def _ready(self, wish: Wish) -> tuple[str, Workload]:
-        return wish.called, self.workload(self.pod_of(wish.called, wish.node, self._home(wish)), ROLES[wish.role])
+        return wish.called, self.workload(
+            self.pod_of(wish.called, wish.node, self._home(wish)), ROLES[wish.role]
+        )
 
     def pod_of(
-        self, seat: str, node: NodeFacts, home: str, *, enough: Callable[[Obj], bool] = waits.is_ready,
-        what: str = "ready", why: str = "",
-    ) -> Obj:  # fmt: skip
+        self,
+        seat: str,
+        node: NodeFacts,
+        home: str,
+        *,
+        enough: Callable[[Obj], bool] = waits.is_ready,
+        what: str = "ready",
+        why: str = "",
+    ) -> Obj:
         """The pod of a seat on a node, once it is ready, or ``enough`` (``what``); ``why``: it takes another's place.
 
         Raises EnvironmentBroken with what its cluster says of it where it is not in a new pod's time, or its node or
@@ -208,15 +260,25 @@ class Pods:
         patience = self.settings.timings.of(node.os)
 
         def lost() -> SuiteError | None:
-            return gone(self.kube, [node.name]) or self.watch.lost([node.name]) or self._deleted(home)
+            return (
+                gone(self.kube, [node.name]) or self.watch.lost([node.name]) or self._deleted(home)
+            )
 
         try:
             (pod,) = self.changes.waits.pods_ready(
-                home, f"{SEAT}={seat}", 1, within=patience.image_pull + patience.pod_ready, lost=lost, enough=enough,
-                what=what, progress=lambda state: self.progress(f"{home}/{seat}: {state}"),
-            )  # fmt: skip
+                home,
+                f"{SEAT}={seat}",
+                1,
+                within=patience.image_pull + patience.pod_ready,
+                lost=lost,
+                enough=enough,
+                what=what,
+                progress=lambda state: self.progress(f"{home}/{seat}: {state}"),
+            )
         except EnvironmentBroken as error:
-            raise lost() or EnvironmentBroken(f"{why and f'{why}, and no other is ready: '}{error}") from error
+            raise lost() or EnvironmentBroken(
+                f"{why and f'{why}, and no other is ready: '}{error}"
+            ) from error
         finally:
             self.progress(f"{home}/{seat}: ")
         return pod
@@ -225,18 +287,23 @@ class Pods:
         found = self.kube.find("v1", "Namespace", home)
         if found is not None and not found["metadata"].get("deletionTimestamp"):
             return None
-        return EnvironmentBroken(f"namespace {home} of this run was deleted by somebody else while it was in use")
+        return EnvironmentBroken(
+            f"namespace {home} of this run was deleted by somebody else while it was in use"
+        )
 
     def again(self, wish: Wish, why: str) -> Workload:
         """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
 
         Raises EnvironmentBroken when there is none in a new pod's time, with what happened to the old one (``why``).
         """
-        return self.workload(self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role])
+        return self.workload(
+            self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role]
+        )
 
     def workload(self, pod: Obj, role: Role) -> Workload:
         """A running pod as attempts see it.  Raises EnvironmentBroken: a node of another OS, others' proxy in it."""
-        meta, status = pod["metadata"], pod["status"]
+        meta = pod["metadata"]
+        status = pod["status"]
         name = pod["spec"].get("nodeName") or ""
         node = next((item for item in self.facts.nodes if item.name == name), None)
         found: OS = node.os if node else _os_of(self.kube.get("v1", "Node", name))
@@ -251,46 +318,76 @@ class Pods:
             )
         self.ran |= {
             RanImage(
-                image=wanted["image"], image_id=str(container_status.get("imageID") or ""), os=found, nodes=(name,)
+                image=wanted["image"],
+                image_id=str(container_status.get("imageID") or ""),
+                os=found,
+                nodes=(name,),
             )
             for wanted in pod["spec"].get("containers") or []
             for container_status in status.get("containerStatuses") or []
             if container_status.get("name") == wanted["name"]
         }
         return Workload(
-            namespace=meta["namespace"], pod=meta["name"], container=role.agent, uid=meta["uid"], role=role.name,
-            os=found, node=name, address=status["podIP"], node_address=node.address if node else status["hostIP"],
-            restarts=waits.restarts(pod), host_network=bool(pod["spec"].get("hostNetwork")),
+            namespace=meta["namespace"],
+            pod=meta["name"],
+            container=role.agent,
+            uid=meta["uid"],
+            role=role.name,
+            os=found,
+            node=name,
+            address=status["podIP"],
+            node_address=node.address if node else status["hostIP"],
+            restarts=waits.restarts(pod),
+            host_network=bool(pod["spec"].get("hostNetwork")),
             windows_build=node.revision if node else "",
-        )  # fmt: skip
+        )
 
     def remove(self, *, within: float | None = None) -> None:
         """Delete this worker's namespaces, or what it made in those prepared for it, and wait until they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
-        for pod in self._on_lost_nodes():  # else a kubelet that is no more would have to say that it has ended
+        for pod in (
+            self._on_lost_nodes()
+        ):  # else a kubelet that is no more would have to say that it has ended
             self.changes.delete(pod, "its node was lost", grace=0)
         targets = [
             ObjectRef(api_version="v1", kind="Namespace", name=name)
             for name in sorted(self._made, key=lambda one: one != self.namespace)
         ]
         if self.changes.run.prefix:
-            every, targets = self.settings.timings.windows.poll_every, []
+            every = self.settings.timings.windows.poll_every
+            targets = []
             prepared.vacate(self.changes, self._made, within=patience, every=every)
         with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(lambda one: self.changes.delete_and_wait(one, "the run is over", within=patience), targets))
+            list(
+                pool.map(
+                    lambda one: self.changes.delete_and_wait(
+                        one, "the run is over", within=patience
+                    ),
+                    targets,
+                )
+            )
         self._made.clear()
         self._prepared.clear()
 
     def _on_lost_nodes(self) -> list[ObjectRef]:
-        pods = [pod for namespace in sorted(self._made) for pod in self.kube.objects("v1", "Pod", namespace)]
-        lost = self.watch.lost_among({str(pod["spec"]["nodeName"]) for pod in pods if pod["spec"].get("nodeName")})
+        pods = [
+            pod
+            for namespace in sorted(self._made)
+            for pod in self.kube.objects("v1", "Pod", namespace)
+        ]
+        lost = self.watch.lost_among(
+            {str(pod["spec"]["nodeName"]) for pod in pods if pod["spec"].get("nodeName")}
+        )
         return [
             ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-            for pod in pods if pod["spec"].get("nodeName") in lost and (meta := pod["metadata"])
-        ]  # fmt: skip
+            for pod in pods
+            if pod["spec"].get("nodeName") in lost and (meta := pod["metadata"])
+        ]
 
 
-def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: str) -> dict[str, str]:
+def copy_pull_secrets(
+    kube: Kube, changes: Changes, images: Images, namespace: str
+) -> dict[str, str]:
     """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
 
     Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
@@ -305,7 +402,12 @@ def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: s
                 f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
                 " (it takes the role of manifests/rbac/pull-secrets.yaml)"
             ) from refusal
-        copy: Obj = {"apiVersion": "v1", "kind": "Secret", "type": found.get("type"), "data": found.get("data") or {}}
+        copy: Obj = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": found.get("type"),
+            "data": found.get("data") or {},
+        }
         copies[name] = _copied(changes, copy, name, namespace)
     return copies
 
@@ -319,14 +421,18 @@ def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
         called = name if number == 1 else f"{name}-{number}"
         try:
             changes.create(
-                {**copy, "metadata": {"name": called}}, "lets the kubelets pull its images", namespace=namespace
+                {**copy, "metadata": {"name": called}},
+                "lets the kubelets pull its images",
+                namespace=namespace,
             )
         except ApiRefused as refusal:
             if not refusal.already_exists:
                 raise
         else:
             return called
-    raise EnvironmentBroken(f"namespace {namespace} has {MOST_COPIES} copies of pull secret {name} already")
+    raise EnvironmentBroken(
+        f"namespace {namespace} has {MOST_COPIES} copies of pull secret {name} already"
+    )
 
 
 def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
@@ -344,7 +450,9 @@ def changed(workload: Workload, pod: Obj | None) -> str:
         return f"{what} was replaced by another of the same name on node {pod['spec'].get('nodeName') or 'none yet'}"
     if pod["metadata"].get("deletionTimestamp"):
         conditions = (pod.get("status") or {}).get("conditions") or []
-        by = next((one.get("message") for one in conditions if one.get("type") == "DisruptionTarget"), "")
+        by = next(
+            (one.get("message") for one in conditions if one.get("type") == "DisruptionTarget"), ""
+        )
         return f"{what} is being deleted{f' ({by})' if by else ''}"
     again = waits.restarts(pod) - workload.restarts
     if again:

@@ -68,17 +68,25 @@ class Group(tuple[Workload, ...]):
     def to(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with each of those, but none with itself."""
         servers = tuple(others)
-        return PodPairs((client, server) for client in self for server in servers if client.uid != server.uid)
+        return PodPairs(
+            (client, server) for client in self for server in servers if client.uid != server.uid
+        )
 
     def across(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with each of those on another node.  Raises MissingCapability where there is no such pair."""
         servers = tuple(others)
-        return self._some((pair for pair in self.to(servers) if pair[0].node != pair[1].node), servers, "two nodes")
+        return self._some(
+            (pair for pair in self.to(servers) if pair[0].node != pair[1].node),
+            servers,
+            "two nodes",
+        )
 
     def beside(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with those on its own node.  Raises MissingCapability where there is no such pair."""
         servers = tuple(others)
-        return self._some((pair for pair in self.to(servers) if pair[0].node == pair[1].node), servers, "one node")
+        return self._some(
+            (pair for pair in self.to(servers) if pair[0].node == pair[1].node), servers, "one node"
+        )
 
     def one_per_build(self) -> Group:
         """The first pod of each Windows build; of Linux pods the first."""
@@ -118,11 +126,18 @@ class Group(tuple[Workload, ...]):
     def first(self) -> Workload:
         return self[0]
 
-    def _some(self, pairs: Iterable[PodPair], servers: tuple[Workload, ...], where: str) -> PodPairs:
+    def _some(
+        self, pairs: Iterable[PodPair], servers: tuple[Workload, ...], where: str
+    ) -> PodPairs:
         found = PodPairs(pairs)
         if not found:
-            ends = ", ".join(f"{server.role} on {server.node}" for server in (*self, *servers)) or "there are none"
-            raise MissingCapability(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
+            ends = (
+                ", ".join(f"{server.role} on {server.node}" for server in (*self, *servers))
+                or "there are none"
+            )
+            raise MissingCapability(
+                f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os"
+            )
         return found
 
 

@@ -18,9 +18,7 @@ from conformance.pods.tailor import SEAT
 from conformance.timing import until
 
 ROLE: dict[OS, str] = {"linux": "linux-node", "windows": "windows-host"}
-REMEDY = (
-    "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Pod Security in the run's -host namespaces)"
-)
+REMEDY = "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Pod Security in the run's -host namespaces)"
 REFUSED = "FailedCreate"
 """Reason of the DaemonSet's event when its pods cannot be created."""
 ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
@@ -61,13 +59,19 @@ class HostPods:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())
         with one_at_a_time:
             known = self._there.get(node)
-            if known and not changed(known, self._pods.kube.find("v1", "Pod", known.pod, known.namespace)):
+            if known and not changed(
+                known, self._pods.kube.find("v1", "Pod", known.pod, known.namespace)
+            ):
                 return known
             if broken := self._silent.get(node) or self._pods.watch.lost([node]):
                 raise broken
             place = next(item for item in self._pods.facts.nodes if item.name == node)
             try:
-                self._there[node] = self._windows(place) if place.os == "windows" else self._deployed(self._wish(place))
+                self._there[node] = (
+                    self._windows(place)
+                    if place.os == "windows"
+                    else self._deployed(self._wish(place))
+                )
             except EnvironmentBroken as error:
                 if SILENCE in str(error):
                     self._silent[node] = error
@@ -83,8 +87,11 @@ class HostPods:
 
     def _windows(self, node: NodeFacts) -> Workload:
         if node.container_runtime.startswith("docker") or CONTAINERD.match(node.container_runtime):
-            raise MissingCapability(f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY)
-        wish, tries = self._wish(node), 0
+            raise MissingCapability(
+                f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY
+            )
+        wish = self._wish(node)
+        tries = 0
         while True:
             tries += 1
             try:
@@ -100,29 +107,41 @@ class HostPods:
 
     def _admitted(self, wish: Wish) -> None:
         """Wait until the DaemonSet has a pod.  Raises EnvironmentBroken with the refusal's text."""
-        namespace, kube = self._pods.host_namespace, self._pods.kube
+        namespace = self._pods.host_namespace
+        kube = self._pods.kube
 
         def state() -> tuple[int, str]:
             made: Any = kube.get("apps/v1", "DaemonSet", wish.called, namespace)
-            refusals = [event for event in self._pods.changes.waits.events(made) if event.get("reason") == REFUSED]
+            refusals = [
+                event
+                for event in self._pods.changes.waits.events(made)
+                if event.get("reason") == REFUSED
+            ]
             count = len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}"))
             return count, _message(refusals)
 
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)
         settled = until(
-            state, lambda found: bool(found[0] or found[1]), within=patience.pod_ready, every=patience.poll_every,
+            state,
+            lambda found: bool(found[0] or found[1]),
+            within=patience.pod_ready,
+            every=patience.poll_every,
             description=f"DaemonSet {wish.called} has a pod",
-        )  # fmt: skip
+        )
         count, refusal = settled.last
         if not count:
-            raise EnvironmentBroken(refusal or f"DaemonSet {namespace}/{wish.called} {SILENCE} {settled.seconds:.0f} s")
+            raise EnvironmentBroken(
+                refusal or f"DaemonSet {namespace}/{wish.called} {SILENCE} {settled.seconds:.0f} s"
+            )
 
 
 def _refused(error: Exception) -> bool:
     """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about that."""
     if isinstance(error, ApiRefused):
         return error.forbidden
-    return bool(ADMISSION.search(str(error)) or ("cannot start" in str(error) and UNABLE.search(str(error))))
+    return bool(
+        ADMISSION.search(str(error)) or ("cannot start" in str(error) and UNABLE.search(str(error)))
+    )
 
 
 def _message(events: list[Obj]) -> str:

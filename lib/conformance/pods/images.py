@@ -34,7 +34,9 @@ HOST_PROCESS = "windows-host-process-containers-base-image"
 def windows_image(image: str, node: NodeFacts) -> str:
     """The manifest's Windows image with the tag that fits a node's build.  Raises MissingCapability."""
     label = node.labels.get("node.kubernetes.io/windows-build", "").split(".")
-    build = node.windows_build[0] if node.windows_build else int(label[2]) if len(label) > 2 else None
+    build = (
+        node.windows_build[0] if node.windows_build else int(label[2]) if len(label) > 2 else None
+    )
     tag = WINDOWS_TAGS.get(build or 0)
     if tag is None:
         raise MissingCapability(
@@ -67,7 +69,9 @@ def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
     Of a named upstream the rest of the path stays: ``mcr.microsoft.com/windows/servercore:ltsc2022`` with
     ``mcr.microsoft.com=r.example/mcr`` is ``r.example/mcr/windows/servercore:ltsc2022``.
     """
-    fitting = [item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")]
+    fitting = [
+        item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")
+    ]
     if not fitting:
         return image
     mirror = max(fitting, key=lambda mirror: len(mirror.upstream))
@@ -96,15 +100,21 @@ def published() -> dict[OS, tuple[str, ...]]:
     found: dict[OS, dict[str, None]] = {"linux": {}, "windows": {}}
     for path in sorted(MANIFESTS.glob("*/*.yaml")):
         for image, os in _of(path.relative_to(MANIFESTS).as_posix()):
-            tags = dict.fromkeys(WINDOWS_TAGS.values()) if os == "windows" and HOST_PROCESS not in image else {}
+            tags = (
+                dict.fromkeys(WINDOWS_TAGS.values())
+                if os == "windows" and HOST_PROCESS not in image
+                else {}
+            )
             found[os].update(dict.fromkeys([f"{split(image)[0]}:{tag}" for tag in tags] or [image]))
     return {os: tuple(images) for os, images in found.items()}
 
 
 def for_node(node: NodeFacts) -> tuple[str, ...]:
     """The published images that the suite's pods need on a node.  Raises MissingCapability."""
-    own = (image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node) for image in
-           published()[node.os])  # fmt: skip
+    own = (
+        image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node)
+        for image in published()[node.os]
+    )
     return tuple(dict.fromkeys(own))
 
 

@@ -19,8 +19,11 @@ from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 
-_FIRST, _SERVER = "first-action", "server"
-_CONNECTED, _NO_ANSWER, _NO_NETWORK = 0, 3, 4
+_FIRST = "first-action"
+_SERVER = "server"
+_CONNECTED = 0
+_NO_ANSWER = 3
+_NO_NETWORK = 4
 """How the container ends (manifests/new-pod/windows.yaml)."""
 
 
@@ -37,7 +40,8 @@ class NewPods:
     """One worker's new_pods, one on each covered node of an OS, come at once; :meth:`remove` takes them away again."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
-        self._pods, self._placement = pods, placement
+        self._pods = pods
+        self._placement = placement
         self._there: tuple[NewPod, ...] = ()
 
     def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
@@ -62,7 +66,9 @@ class NewPod:
     """One new pod; :meth:`remove` takes it away again."""
 
     def __init__(self, pods: Pods, node: NodeFacts, name: str) -> None:
-        self._pods, self._node, self._name = pods, node, name
+        self._pods = pods
+        self._node = node
+        self._name = name
         self._made = False
         self.pod: Workload
         """Once it has arrived."""
@@ -74,33 +80,46 @@ class NewPod:
         """
         pods = self._pods
         pods.prepare(pods.namespace)
-        node, patience = self._node, pods.settings.timings.of(self._node.os)
+        node = self._node
+        patience = pods.settings.timings.of(self._node.os)
         (made,) = manifest.load(MANIFESTS / "new-pod" / f"{node.os}.yaml")
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
-        made["spec"]["tolerations"] = [dict(toleration) for toleration in tolerations(pods.settings.tolerations)]
+        made["spec"]["tolerations"] = [
+            dict(toleration) for toleration in tolerations(pods.settings.tolerations)
+        ]
         terms = {"nodeSelectorTerms": [tailor.on_node(node.name)]}
-        made["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        made["spec"]["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        }
         said = {
             "TARGET_HOST": target.host,
             "TARGET_PORT": target.port,
             "GIVE_UP_MS": round(1000 * patience.tcp_give_up),
             "NETWORK_MS": round(1000 * patience.warm_up),
         }
-        first = next(container for container in made["spec"]["containers"] if container["name"] == _FIRST)
+        first = next(
+            container for container in made["spec"]["containers"] if container["name"] == _FIRST
+        )
         first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
         self._made = True
         pods.apply(made, "a pod whose first seconds are watched", pods.namespace)
-        pod = self._once("have an address", lambda now: bool((now.get("status") or {}).get("podIP")))
+        pod = self._once(
+            "have an address", lambda now: bool((now.get("status") or {}).get("podIP"))
+        )
         like = ROLES[f"{node.os}-server"]
-        self.pod = pods.workload(pod, replace(like, name=role_of(node.os), agent=_SERVER, main=_SERVER))
+        self.pod = pods.workload(
+            pod, replace(like, name=role_of(node.os), agent=_SERVER, main=_SERVER)
+        )
 
     def stage(self) -> Stage:
         """How far its first action is.  Raises EnvironmentBroken when the pod is gone or cannot start."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
-        problem = hopeless(pod) if pod is not None else f"it is gone{pods.watch.closed(self._node.name)}"
+        problem = (
+            hopeless(pod) if pod is not None else f"it is gone{pods.watch.closed(self._node.name)}"
+        )
         if pod is None or problem:
             raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: {problem}")
         if _end(pod) is not None:
@@ -114,14 +133,20 @@ class NewPod:
         own = _status(pod, _SERVER) if pod is not None else {}
         if pod is None or (own.get("state") or {}).get("terminated") is not None:
             closed = pods.watch.closed(self._node.name)
-            raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended{closed}")
+            raise EnvironmentBroken(
+                f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended{closed}"
+            )
         return bool(own.get("ready"))
 
     def held_up(self) -> str:
         """What its cluster says of it while a container of it has never run; empty: all have."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
-        late = pod and [one for one in (_FIRST, _SERVER) if not {"running", "terminated"} & _state(pod, one).keys()]
+        late = pod and [
+            one
+            for one in (_FIRST, _SERVER)
+            if not {"running", "terminated"} & _state(pod, one).keys()
+        ]
         return pods.changes.waits.said_of(pod) if pod and late else ""
 
     def connected_first(self) -> bool:
@@ -142,14 +167,18 @@ class NewPod:
         return bool(end["exitCode"] == _CONNECTED)
 
     def _once(self, what: str, enough: Callable[[Obj], bool]) -> Obj:
-        return self._pods.pod_of(self._name, self._node, self._pods.namespace, enough=enough, what=what)
+        return self._pods.pod_of(
+            self._name, self._node, self._pods.namespace, enough=enough, what=what
+        )
 
     def remove(self) -> None:
         """Delete it, if it was made, and wait until its address is free again."""
         if not self._made:
             return
         self._made = False
-        target = ObjectRef(api_version="v1", kind="Pod", name=self._name, namespace=self._pods.namespace)
+        target = ObjectRef(
+            api_version="v1", kind="Pod", name=self._name, namespace=self._pods.namespace
+        )
         within = self._pods.settings.timings.of(self._node.os).delete
         self._pods.changes.delete_and_wait(target, "its test is over", within=within)
 

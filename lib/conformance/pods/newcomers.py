@@ -20,7 +20,8 @@ class Newcomers:
     """The newcomers of one test; :meth:`remove` takes them away again."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
-        self._deployer, self._placement = deployer, placement
+        self._deployer = deployer
+        self._placement = placement
         self._wishes: dict[str, Wish] = {}
         """By the name of their Deployment."""
         self._called: dict[str, str] = {}
@@ -32,7 +33,9 @@ class Newcomers:
         They come all at once, and are of the pods' roles, with their label ``app``.  Raises EnvironmentBroken when one
         is not ready in time.
         """
-        guests = [self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")]
+        guests = [
+            self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")
+        ]
         strangers = [self._like(pod, "stranger") for pod in pods]
         there = self._deploy([*guests, *strangers])
         return Group(there[: len(guests)]), Group(there[len(guests) :])
@@ -43,14 +46,19 @@ class Newcomers:
 
     def replaced(self, pods: Group) -> Group:
         """Those that their Deployments put in the place of these newcomers, which are deleted.  Raises as above."""
-        changes, names = self._deployer.changes, [self._called[pod.uid] for pod in pods]
+        changes = self._deployer.changes
+        names = [self._called[pod.uid] for pod in pods]
         for pod in pods:
             target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
             changes.delete(target, "its Deployment is to replace it")
         self._await_gone(pods)
         with ThreadPoolExecutor(max_workers=16) as pool:
             wishes = [self._wishes[name] for name in names]
-            there = list(pool.map(lambda wish: self._deployer.again(wish, f"{wish.called} was deleted"), wishes))
+            there = list(
+                pool.map(
+                    lambda wish: self._deployer.again(wish, f"{wish.called} was deleted"), wishes
+                )
+            )
         self._called.update((pod.uid, name) for pod, name in zip(there, names, strict=True))
         return Group(there)
 
@@ -62,7 +70,10 @@ class Newcomers:
         self._delete(self._called[guest.uid] for guest in guests)
         self._await_gone(guests)
         asked = [{ADDRESS: json.dumps([guest.address])} for guest in guests]
-        wishes = [self._like(guest, "heir", annotations=one) for guest, one in zip(guests, asked, strict=True)]
+        wishes = [
+            self._like(guest, "heir", annotations=one)
+            for guest, one in zip(guests, asked, strict=True)
+        ]
         there = Group(self._deploy(wishes))
         for heir, guest in zip(there, guests, strict=True):
             if heir.address != guest.address and not self._deployer.changes.dry_run:
@@ -88,7 +99,12 @@ class Newcomers:
 
     def _delete(self, names: Iterable[str]) -> None:
         for name in names:
-            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            target = ObjectRef(
+                api_version="apps/v1",
+                kind="Deployment",
+                name=name,
+                namespace=self._deployer.namespace,
+            )
             self._deployer.changes.delete(target, "its test is over")
             self._wishes.pop(name, None)
 
@@ -97,4 +113,6 @@ class Newcomers:
             return
         for pod in pods:
             target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
-            self._deployer.changes.waits.gone(target, within=self._deployer.settings.timings.of(pod.os).delete)
+            self._deployer.changes.waits.gone(
+                target, within=self._deployer.settings.timings.of(pod.os).delete
+            )

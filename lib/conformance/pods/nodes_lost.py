@@ -20,7 +20,9 @@ LEASES = "kube-node-lease"
 LEASE = 40.0
 """s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of that."""
 MISSED = 0.3  # of that: a renewal has been missed
-NETWORK_PLUGIN = re.compile(r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE)
+NETWORK_PLUGIN = re.compile(
+    r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
+)
 REMEDY = "run again when the node is back, or on others (--nodes); its cloud or its owner knows why it went"
 
 
@@ -60,7 +62,11 @@ class NodeWatch:
 
     def unwell(self, names: Iterable[str]) -> str:
         """Nodes among these that died of their network plugin, or after this run has changed them; empty: none."""
-        return "; ".join(f"node {name} is unwell: {why}" for name, why in self._unwell(names) if self._own(name, why))
+        return "; ".join(
+            f"node {name} is unwell: {why}"
+            for name, why in self._unwell(names)
+            if self._own(name, why)
+        )
 
     def closed(self, name: str) -> str:
         """``, and node windows-1 is cordoned`` where it takes no new pods of the run's by now; empty: it does."""
@@ -74,13 +80,18 @@ class NodeWatch:
     def silent(self, names: Iterable[str]) -> list[str]:
         """Those among these whose kubelet has missed a renewal of its lease, and that are not yet known to be lost."""
         leases = self._leases()
-        return [name for name in names if name in leases and MISSED < self._behind(name, leases) / leases[name][1] <= 1]
+        return [
+            name
+            for name in names
+            if name in leases and MISSED < self._behind(name, leases) / leases[name][1] <= 1
+        ]
 
     def _own(self, name: str, why: str) -> bool:
         return bool(NETWORK_PLUGIN.search(why)) or self.changed(name)
 
     def _unwell(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        wanted, leases = list(dict.fromkeys(names)), self._leases()
+        wanted = list(dict.fromkeys(names))
+        leases = self._leases()
         return [(name, why) for name in wanted if (why := self._why(name, leases))]
 
     def _why(self, name: str, leases: Mapping[str, tuple[float, float]]) -> str:
@@ -93,9 +104,12 @@ class NodeWatch:
         if why := not_ready(node):
             return why
         for taint in (node.get("spec") or {}).get("taints") or []:
-            if taint.get("effect") == "NoExecute" and not tolerated(taint, tolerations(self.tolerated)):
+            if taint.get("effect") == "NoExecute" and not tolerated(
+                taint, tolerations(self.tolerated)
+            ):
                 return f"taint {taint.get('key')}:NoExecute, which its pods do not tolerate"
-        uid, boot = node["metadata"].get("uid"), boot_id(node)
+        uid = node["metadata"].get("uid")
+        boot = boot_id(node)
         before = next((one for one in self.nodes if one.name == name), None)
         if before and before.uid not in ("", uid):
             return f"it was deleted, and made anew at {node['metadata'].get('creationTimestamp')} (uid {uid})"
@@ -108,7 +122,10 @@ class NodeWatch:
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:
         """s.  How much less than others' the node's lease has gone on since the run began; 0: not known."""
-        gone_on = {node: leases[node][0] - self.begun[node][0] for node in leases.keys() & self.begun.keys()}
+        gone_on = {
+            node: leases[node][0] - self.begun[node][0]
+            for node in leases.keys() & self.begun.keys()
+        }
         return max(gone_on.values(), default=0.0) - gone_on[name] if name in gone_on else 0.0
 
     def _leases(self) -> dict[str, tuple[float, float]]:

@@ -16,7 +16,8 @@ class PassingServices:
     """The Services of one test, one over each role's pods; :meth:`remove` takes them away again."""
 
     def __init__(self, changes: Changes, services: Services) -> None:
-        self._changes, self._services = changes, services
+        self._changes = changes
+        self._services = services
         self._made: list[ObjectRef] = []
 
     def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
@@ -27,7 +28,11 @@ class PassingServices:
         if not groups:
             self.remove()
         came = [self._over(at, group) for at, group in enumerate(groups)]
-        return [self._over(at, group, of="node-port") for at, group in enumerate(groups)] if at_nodes else came
+        return (
+            [self._over(at, group, of="node-port") for at, group in enumerate(groups)]
+            if at_nodes
+            else came
+        )
 
     def lose_backends(self, *groups: Group) -> None:
         """The Services of these groups, in the order in which they came, select no pod any more."""
@@ -39,12 +44,20 @@ class PassingServices:
             self._changes.delete(target, "its test is over")
         self._made.clear()
 
-    def _over(self, at: int, backends: Group, selector: dict[str, str] | None = None, of: str = "cluster-ip") -> Target:
+    def _over(
+        self,
+        at: int,
+        backends: Group,
+        selector: dict[str, str] | None = None,
+        of: str = "cluster-ip",
+    ) -> Target:
         first = backends.first
         made = manifest.load(MANIFESTS / "services" / f"{of}.yaml")[0]
         made["metadata"]["name"] = f"passing-{at + 1}"
         made["spec"]["selector"] = selector or {"app": first.role}
         target = reference(made, first.namespace)
         self._made += [target] if target not in self._made else []
-        done = self._changes.apply(made, f"comes and goes in front of {first.role}s", namespace=first.namespace)
+        done = self._changes.apply(
+            made, f"comes and goes in front of {first.role}s", namespace=first.namespace
+        )
         return self._services.read(done or made, backends).by_address

@@ -28,7 +28,10 @@ def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
     """Tolerations of every pod of the suite, as they stand in its spec."""
     more = []
     for toleration in extra:
-        entry = {"key": toleration.key, "operator": "Exists" if toleration.value is None else "Equal"}
+        entry = {
+            "key": toleration.key,
+            "operator": "Exists" if toleration.value is None else "Equal",
+        }
         entry |= {} if toleration.value is None else {"value": toleration.value}
         entry |= {} if toleration.effect is None else {"effect": toleration.effect}
         more.append(entry)
@@ -39,9 +42,15 @@ class Placement:
     """Chooses nodes on one cluster.  ``turn`` (the worker's number) spreads workers over the nodes of an OS."""
 
     def __init__(
-        self, facts: Facts, extra: Sequence[Toleration] = (), turn: int = 0, cover: Cover | None = None
+        self,
+        facts: Facts,
+        extra: Sequence[Toleration] = (),
+        turn: int = 0,
+        cover: Cover | None = None,
     ) -> None:
-        self._facts, self._turn, self._cover = facts, turn, cover or Cover()
+        self._facts = facts
+        self._turn = turn
+        self._cover = cover or Cover()
         self._tolerations = tolerations(extra)
         self.lost: dict[str, str] = {}
         """Covered nodes that died since, with why."""
@@ -76,7 +85,9 @@ class Placement:
             names = [item.name for item in self._ordered(os)]
             if node in names:
                 return names.index(node) + 1
-        raise MissingCapability(f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node")
+        raise MissingCapability(
+            f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node"
+        )
 
     def _ordered(self, os: OS) -> tuple[NodeFacts, ...]:
         fit = [node for node in self._facts.by_os(os) if not self.unusable(node)]
@@ -104,12 +115,23 @@ class Placement:
         """A covered node of an OS.  Raises MissingCapability."""
         if found := self._turned([item.node for item in self.coverage(os)]):
             return found[0]
-        reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
+        reasons = [
+            f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))
+        ]
         name = os.capitalize()
-        if lost := [why for node, why in self.lost.items() if node in {item.name for item in self._facts.by_os(os)}]:
+        if lost := [
+            why
+            for node, why in self.lost.items()
+            if node in {item.name for item in self._facts.by_os(os)}
+        ]:
             raise EnvironmentBroken(f"no {name} node is left: {'; '.join(lost)}")
         raise MissingCapability(
-            f"needs a usable {name} node, found none" + (f" ({'; '.join(reasons)})" if reasons else ""),
+            f"needs a usable {name} node, found none"
+            + (f" ({'; '.join(reasons)})" if reasons else ""),
             f"add a {name} node"
-            + (", or uncordon one, or tolerate its taint with --tolerate KEY[=VALUE][:EFFECT]" if reasons else ""),
+            + (
+                ", or uncordon one, or tolerate its taint with --tolerate KEY[=VALUE][:EFFECT]"
+                if reasons
+                else ""
+            ),
         )

@@ -24,7 +24,9 @@ class PoolClients:
     """Those of one test; :meth:`remove` takes them away again."""
 
     def __init__(self, deployer: Pods, placement: Placement, pods: WorkerPods) -> None:
-        self._deployer, self._placement, self._pods = deployer, placement, pods
+        self._deployer = deployer
+        self._placement = placement
+        self._pods = pods
         self._made: list[str] = []
 
     def of(self, pools: Mapping[str, Fact[str]], *, anywhere: Mapping[str, Fact[str]]) -> Group:
@@ -35,14 +37,18 @@ class PoolClients:
         EnvironmentBroken where a pod got another address than it asked for.
         """
         if len(pools) < 2:
-            raise NotAboutThisCluster(f"it is about several enabled pools; here: {', '.join(pools) or 'none'}")
+            raise NotAboutThisCluster(
+                f"it is about several enabled pools; here: {', '.join(pools) or 'none'}"
+            )
         demo = [*self._pods.clients("linux"), *self._pods.servers("windows")]
         unused = {
             name: str(fact.value)
             for name, fact in pools.items()
             if not any(_in(str(fact.value), pod.address) for pod in demo)
         }
-        if elsewhere := [f"{name} ({cidr})" for name, cidr in unused.items() if name not in anywhere]:
+        if elsewhere := [
+            f"{name} ({cidr})" for name, cidr in unused.items() if name not in anywhere
+        ]:
             raise MissingCapability(
                 f"the suite's pods say nothing of every pool: none has an address of {', '.join(elsewhere)}",
                 "cover a node whose pods get addresses of it (--nodes)",
@@ -66,7 +72,12 @@ class PoolClients:
 
     def remove(self) -> None:
         for name in self._made:
-            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            target = ObjectRef(
+                api_version="apps/v1",
+                kind="Deployment",
+                name=name,
+                namespace=self._deployer.namespace,
+            )
             self._deployer.changes.delete(target, "its test is over")
 
 

@@ -41,7 +41,11 @@ def needed(node: NodeFacts, settings: Settings) -> list[str]:
 
 def present(node: Obj) -> set[str]:
     """Images that a Node object reports, in every spelling it uses (a kubelet reports at most 50)."""
-    names = {name for image in (node.get("status") or {}).get("images") or [] for name in image.get("names") or []}
+    names = {
+        name
+        for image in (node.get("status") or {}).get("images") or []
+        for name in image.get("names") or []
+    }
     return names | {name.removeprefix("docker.io/library/") for name in names}
 
 
@@ -49,10 +53,17 @@ class Prepull:
     """Pulls what nodes lack, in a namespace of its own that it removes again."""
 
     def __init__(
-        self, kube: Kube, changes: Changes, settings: Settings, progress: Callable[[str], None],
+        self,
+        kube: Kube,
+        changes: Changes,
+        settings: Settings,
+        progress: Callable[[str], None],
         watch: NodeWatch | None = None,
-    ) -> None:  # fmt: skip
-        self.kube, self.changes, self.settings, self.progress = kube, changes, settings, progress
+    ) -> None:
+        self.kube = kube
+        self.changes = changes
+        self.settings = settings
+        self.progress = progress
         self.watch = watch or NodeWatch(kube)
         self.namespace = f"{changes.run.base}-prepull"
         self._pull_secrets: dict[str, str] = {}
@@ -62,21 +73,29 @@ class Prepull:
 
         Raises EnvironmentBroken with the event's text when an image cannot be pulled, and when a node dies meanwhile.
         """
-        reported = {obj["metadata"]["name"]: present(obj) for obj in self.kube.objects("v1", "Node")}
+        reported = {
+            obj["metadata"]["name"]: present(obj) for obj in self.kube.objects("v1", "Node")
+        }
         missing: dict[tuple[str, ...], list[NodeFacts]] = {}
         for node in nodes:
             try:
                 wanted = needed(node, self.settings)
             except MissingCapability:  # told by the tests that ask for a pod on that node
                 continue
-            images = tuple(item for item in wanted if not is_on(item, reported.get(node.name, set())))
+            images = tuple(
+                item for item in wanted if not is_on(item, reported.get(node.name, set()))
+            )
             if images:
                 missing.setdefault((node.os, *images), []).append(node)
         if not missing:
             return 0
-        self.changes.namespace(self.namespace, labels=BASELINE, why="pulls images before pods wait for them")
+        self.changes.namespace(
+            self.namespace, labels=BASELINE, why="pulls images before pods wait for them"
+        )
         try:
-            self._pull_secrets = copy_pull_secrets(self.kube, self.changes, self.settings.images, self.namespace)
+            self._pull_secrets = copy_pull_secrets(
+                self.kube, self.changes, self.settings.images, self.namespace
+            )
             with ThreadPoolExecutor(max_workers=8) as pool:
                 work = [
                     pool.submit(self._pull, f"prepull-{os}-{number}", images, group)
@@ -87,7 +106,9 @@ class Prepull:
         finally:
             if self.changes.run.prefix:
                 timings = self.settings.timings.windows
-                vacate(self.changes, [self.namespace], within=timings.delete, every=timings.poll_every)
+                vacate(
+                    self.changes, [self.namespace], within=timings.delete, every=timings.poll_every
+                )
             else:
                 target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
                 self.changes.delete(target, "the images are there")
@@ -102,34 +123,46 @@ class Prepull:
         spec = made["spec"]["template"]["spec"]
         pattern = spec["containers"][0]
         spec["containers"] = [
-            {**copy.deepcopy(pattern), "name": f"image-{number}", "image": image} for number, image in enumerate(images)
+            {**copy.deepcopy(pattern), "name": f"image-{number}", "image": image}
+            for number, image in enumerate(images)
         ]
         spec["tolerations"] = tolerations(self.settings.tolerations)
         if self.settings.images.all_pull_secrets:
-            spec["imagePullSecrets"] = [{"name": pull_secret} for pull_secret in self.settings.images.all_pull_secrets]
+            spec["imagePullSecrets"] = [
+                {"name": pull_secret} for pull_secret in self.settings.images.all_pull_secrets
+            ]
             pull_with(spec, self._pull_secrets)
         if self.settings.pod_limits:
             tailor.limit(spec, self.settings.pod_limits)
         terms = [tailor.on_node(node.name) for node in nodes]
         spec["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+            }
         }
         self.changes.apply(
-            made, f"pulls {', '.join(images)} on {counted(len(nodes), 'node')}", namespace=self.namespace
+            made,
+            f"pulls {', '.join(images)} on {counted(len(nodes), 'node')}",
+            namespace=self.namespace,
         )
         if self.changes.dry_run:
             return
         what = ", ".join(split(image)[0].rpartition("/")[2] for image in images)
         try:
             self.changes.waits.pods_ready(
-                self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
+                self.namespace,
+                f"app={name}",
+                len(nodes),
+                within=self.settings.timings.of(os).image_pull,
                 progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
                 lost=lambda: self.watch.lost([node.name for node in nodes]),
-            )  # fmt: skip
+            )
         except EnvironmentBroken as error:
             if not self._without_network(name):
                 raise
-            self.progress(f"{str(error).partition(chr(10))[0]}; this is no matter of images, the claims decide")
+            self.progress(
+                f"{str(error).partition(chr(10))[0]}; this is no matter of images, the claims decide"
+            )
 
     def _without_network(self, name: str) -> bool:
         """Whether pods did not even get as far as pulling: the CNI plugin gave them no network."""

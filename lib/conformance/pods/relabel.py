@@ -8,7 +8,8 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 
-IRRELEVANT, PASSING = "conformance/irrelevant", "conformance/passing"
+IRRELEVANT = "conformance/irrelevant"
+PASSING = "conformance/passing"
 """Keys that no policy selects."""
 GUEST = "conformance/guest"
 """The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know guests."""
@@ -38,7 +39,9 @@ class Relabel:
             try:
                 self._changes.patch(target, {"metadata": given}, "its test is over")
             except SuiteError as error:
-                if not (isinstance(error, ApiRefused) and error.not_found):  # with its pod the label is gone as well
+                if not (
+                    isinstance(error, ApiRefused) and error.not_found
+                ):  # with its pod the label is gone as well
                     failures.append(error)
                     continue
             del self._made[target]
@@ -49,7 +52,14 @@ class Relabel:
         for target in targets:
             self._change(target, IRRELEVANT, "yes", fields=("labels", "annotations"))
 
-    def _change(self, target: ObjectRef, key: str, value: str | None, *, fields: tuple[str, ...] = ("labels",)) -> None:
+    def _change(
+        self,
+        target: ObjectRef,
+        key: str,
+        value: str | None,
+        *,
+        fields: tuple[str, ...] = ("labels",),
+    ) -> None:
         made = self._made.setdefault(target, {})  # before it is made: its answer may be lost
         for field in fields:
             made.setdefault(field, {})[key] = None
@@ -71,7 +81,8 @@ class RelabelNamespaces(Relabel):
         after()
         homes = _namespaces(pods)
         whose = [
-            ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=one.name) for one in homes
+            ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=one.name)
+            for one in homes
         ]
         marked = [*map(_pod, pods), *homes, *whose]
         self._mark(marked)

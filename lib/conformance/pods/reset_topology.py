@@ -61,7 +61,9 @@ class ResetTopology:
         return self.ways["ingress"]
 
 
-def reset_topology_of(worker_pods: WorkerPods, client_os: OS, server_os: OS, *nodes: str) -> ResetTopology:
+def reset_topology_of(
+    worker_pods: WorkerPods, client_os: OS, server_os: OS, *nodes: str
+) -> ResetTopology:
     """Pods of one direction, the Windows ones on ``nodes`` if some are named.  Raises as ``WorkerPods`` does."""
     client, server = worker_pods.get("linux-client", "linux-server")
     linux = {"client": Group([client]), "server": Group([server])}

@@ -35,11 +35,29 @@ ROLES = {
     for role in (
         Role("linux-client", "linux", "calico-demo/linux.yaml", agent="agent", main="client"),
         Role("linux-server", "linux", "calico-demo/linux.yaml", agent="agent", main="server"),
-        Role("windows-client", "windows", "calico-demo/windows.yaml", agent="client", main="client"),
-        Role("windows-server", "windows", "calico-demo/windows.yaml", agent="server", main="server"),
+        Role(
+            "windows-client", "windows", "calico-demo/windows.yaml", agent="client", main="client"
+        ),
+        Role(
+            "windows-server", "windows", "calico-demo/windows.yaml", agent="server", main="server"
+        ),
         Role("linux-seat", "linux", "worlds/linux.yaml", agent="agent", main="agent"),
         Role("windows-seat", "windows", "worlds/windows.yaml", agent="agent", main="agent"),
-        Role("linux-node", "linux", "nodes/linux-node.yaml", agent="agent", main="agent", host_network=True),
-        Role("windows-host", "windows", "nodes/windows-host.yaml", agent="host", main="host", host_network=True),
+        Role(
+            "linux-node",
+            "linux",
+            "nodes/linux-node.yaml",
+            agent="agent",
+            main="agent",
+            host_network=True,
+        ),
+        Role(
+            "windows-host",
+            "windows",
+            "nodes/windows-host.yaml",
+            agent="host",
+            main="host",
+            host_network=True,
+        ),
     )
 }

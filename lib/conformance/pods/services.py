@@ -17,7 +17,8 @@ from conformance.pods.tailor import SEAT
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
-OTHER_PORT, NAMED_PORT = 81, 8087
+OTHER_PORT = 81
+NAMED_PORT = 8087
 """The other port of those with a ClusterIP, and what is behind it, which they call by its name."""
 USUAL_DOMAIN = "cluster.local"
 COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
@@ -89,15 +90,26 @@ class Service:
         if port is None:
             raise ValueError(f"Service {self.name} has no NodePort")
         return Target(
-            host=there.node_address, port=port, protocol="tcp", path=Addressing.NODE_PORT, backends=self.backends,
-            name=f"NodePort of {self.name} at node {there.node}", backend_port=ECHO_PORT, at=there,
-        )  # fmt: skip
+            host=there.node_address,
+            port=port,
+            protocol="tcp",
+            path=Addressing.NODE_PORT,
+            backends=self.backends,
+            name=f"NodePort of {self.name} at node {there.node}",
+            backend_port=ECHO_PORT,
+            at=there,
+        )
 
     def _target(self, host: str, port: int, path: Addressing) -> Target:
         return Target(
-            host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=f"Service {self.name}",
+            host=host,
+            port=port,
+            protocol="tcp",
+            path=path,
+            backends=self.backends,
+            name=f"Service {self.name}",
             backend_port=ECHO_PORT,
-        )  # fmt: skip
+        )
 
 
 class Seats(Protocol):
@@ -111,7 +123,9 @@ class Services:
     """Services in one worker's namespace."""
 
     def __init__(self, changes: Changes, worker_pods: Seats, domain: str) -> None:
-        self._changes, self._worker_pods, self._domain = changes, worker_pods, domain
+        self._changes = changes
+        self._worker_pods = worker_pods
+        self._domain = domain
         self._there: dict[tuple[str, str], Service] = {}
         """By namespace and name."""
 
@@ -163,7 +177,10 @@ class Services:
 
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
         """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
-        return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
+        return [
+            (self.node_port(here).on(elsewhere), self.node_port(here).on(here))
+            for here, elsewhere in pairs
+        ]
 
     def node_ports_at(self, elsewhere: Sequence[Workload], *backends: Workload) -> list[Target]:
         """The NodePorts of each of these backends at the nodes of the other pods, but at its own."""
@@ -189,14 +206,18 @@ class Services:
             made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
             made["metadata"]["name"] = name
             made["spec"]["selector"] = {SEAT: seat}
-            done = self._changes.apply(made, f"makes {seat} reachable by {kind}", namespace=backend.namespace)
+            done = self._changes.apply(
+                made, f"makes {seat} reachable by {kind}", namespace=backend.namespace
+            )
             self._there[here] = self.read(done or made, Group([backend]))
         return replace(self._there[here], backends=(backend,))  # which may have been replaced since
 
     def _of_role(self, backends: Group, kind: str) -> Service:
         """Over all pods of a role, or over one of them alone."""
         first = backends.first
-        selector = {"app": first.role} if len(backends) > 1 else {SEAT: self._worker_pods.seat_of(first)}
+        selector = (
+            {"app": first.role} if len(backends) > 1 else {SEAT: self._worker_pods.seat_of(first)}
+        )
         made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
         made["metadata"]["name"] = f"{kind}-{first.role}s"
         made["spec"]["selector"] = selector
@@ -219,7 +240,9 @@ class Services:
 
 
 def _node_port(spec: Obj, protocol: str) -> int | None:
-    ports = (port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol)
+    ports = (
+        port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol
+    )
     return next(ports, None)
 
 

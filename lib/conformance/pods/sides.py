@@ -75,7 +75,8 @@ class Sides:
     @property
     def closed(self) -> list[Pair]:
         """By TCP and UDP: from strangers to servers, by one port or the other."""
-        roomy, ways = self._roomy, self._ways
+        roomy = self._roomy
+        ways = self._ways
         by_other = PodPairs(way for way in ways if way[0] in self._away and way[1] in roomy)
         usual = PodPairs(way for way in ways if way not in by_other)
         return [*usual.tcp_and_udp(ECHO_PORT), *by_other.tcp_and_udp(OTHER_PORT)]
@@ -95,13 +96,18 @@ class Sides:
     def pings(self) -> PodPairs:
         """From the strangers of each system, in turns, to each server: few commands run at once on a Windows node."""
         systems = [[one for one in self.strangers if one.os == os] for os in ("linux", "windows")]
-        return PodPairs((one, server) for some in systems for one, server in zip(cycle(some), self.servers))
+        return PodPairs(
+            (one, server) for some in systems for one, server in zip(cycle(some), self.servers)
+        )
 
     @property
     def _ways(self) -> PodPairs:
-        ways, away = self.strangers.to(self.servers), self._away
+        ways = self.strangers.to(self.servers)
+        away = self._away
         there = {server.node for server in self.servers} if self.own_node else set()
-        return PodPairs(way for way in ways if way[0] not in away or way[0].node not in there - {way[1].node})
+        return PodPairs(
+            way for way in ways if way[0] not in away or way[0].node not in there - {way[1].node}
+        )
 
     @property
     def _roomy(self) -> Group:

@@ -12,7 +12,9 @@ __tracebackhide__ = True  # a failure shows the line of the test
 
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
 """What containers wait for whose image or program is wrong; the pod's network was there before."""
-NETWORK = re.compile(r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE)
+NETWORK = re.compile(
+    r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE
+)
 """In the message of FailedCreatePodSandBox: the network failed, which comes before any image of the pod's own."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
 """In the message of Killing: the kubelet restarts the container, whose status does not say so yet."""
@@ -24,13 +26,21 @@ def own_fault(pod: Obj) -> str:
     if problem:
         return problem
     status = pod.get("status") or {}
-    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        state, again = container_status.get("state") or {}, int(container_status.get("restartCount") or 0)
+    for container_status in [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]:
+        state = container_status.get("state") or {}
+        again = int(container_status.get("restartCount") or 0)
         waiting = str((state.get("waiting") or {}).get("reason") or "")
-        ended = state.get("terminated") or (container_status.get("lastState") or {}).get("terminated")
+        ended = state.get("terminated") or (container_status.get("lastState") or {}).get(
+            "terminated"
+        )
         words = [waiting] if waiting in OWN else []
         if ended is not None:
-            words.append(f"ended with exit code {ended.get('exitCode')} ({ended.get('reason') or 'no reason given'})")
+            words.append(
+                f"ended with exit code {ended.get('exitCode')} ({ended.get('reason') or 'no reason given'})"
+            )
         if again:
             words.append(f"restarted {again} {'time' if again == 1 else 'times'}")
         if words:
@@ -47,7 +57,10 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     are none of the network's business.
     """
     status = pod.get("status") or {}
-    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    containers = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
     states = [container.get("state") or {} for container in containers]
     said = {str(event.get("reason")): str(event.get("message") or "") for event in events}
     if KILLED.search(said.get("Killing", "")):
@@ -59,7 +72,9 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     if "Pulled" in said or NETWORK.search(said.get("FailedCreatePodSandBox", "")):
         return ""
     if "FailedCreatePodSandBox" in said:
-        return f"its sandbox could not be made: {said['FailedCreatePodSandBox'].partition(chr(10))[0]}"
+        return (
+            f"its sandbox could not be made: {said['FailedCreatePodSandBox'].partition(chr(10))[0]}"
+        )
     return "nothing of it ran, and its kubelet has not said that the image is there"
 
 
@@ -70,7 +85,11 @@ def strangers(pod: Obj) -> str:
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     ready = {str(one.get("name")): bool(one.get("ready")) for one in statuses}
     late = [one["name"] for one in tailor.added(pod) if not ready.pop(one["name"], True)]
-    return f"only container {late[0]} is not, which the run did not ask for" if late and all(ready.values()) else ""
+    return (
+        f"only container {late[0]} is not, which the run did not ask for"
+        if late and all(ready.values())
+        else ""
+    )
 
 
 def verdict_on(
@@ -99,7 +118,9 @@ def verdict_on(
     seen = f"{_head(late[0], claims)} {pod_state(late[0])} ({_waited(error)})"
     node = late[0]["spec"]["nodeName"]
     if by := strangers(late[0]):
-        return EnvironmentBroken(f"{seen}: {by}, which says nothing about its network: {error}\n  do  {tailor.EXEMPT}")
+        return EnvironmentBroken(
+            f"{seen}: {by}, which says nothing about its network: {error}\n  do  {tailor.EXEMPT}"
+        )
     if why := nothing_ran(late[0], events(late[0])):
         return EnvironmentBroken(
             f"{seen}: {why}, which says nothing about its network: {error}\n"

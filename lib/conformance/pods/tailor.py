@@ -46,7 +46,9 @@ def deployment(
     pod = made["spec"]["template"]
     pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), **own}
     spec = pod["spec"]
-    pod["metadata"].setdefault("annotations", {})[CONTAINERS] = ",".join(one["name"] for one in _containers(spec))
+    pod["metadata"].setdefault("annotations", {})[CONTAINERS] = ",".join(
+        one["name"] for one in _containers(spec)
+    )
     fit(spec, node, images, limits)
     spec["tolerations"] = [dict(toleration) for toleration in tolerations]
     selector = dict(spec.get("nodeSelector") or {})
@@ -54,7 +56,9 @@ def deployment(
         if key in node.labels:
             selector[key] = node.labels[key]
     spec["nodeSelector"] = selector
-    if "kubernetes.io/hostname" not in selector:  # pin through the scheduler all the same: webhooks rely on it
+    if (
+        "kubernetes.io/hostname" not in selector
+    ):  # pin through the scheduler all the same: webhooks rely on it
         spec["affinity"] = _by_name(node.name)
     return made
 
@@ -66,7 +70,9 @@ def fit(spec: Obj, node: NodeFacts, images: Images, limits: PodLimits | None = N
     """
     own_build = node.os == "windows" and not spec.get("hostNetwork")
     containers = _containers(spec)
-    published = [windows_image(item["image"], node) if own_build else item["image"] for item in containers]
+    published = [
+        windows_image(item["image"], node) if own_build else item["image"] for item in containers
+    ]
     for container, image in zip(containers, published, strict=True):
         container["image"] = reference(image, images)
     if secrets := pull_secrets(published, images):
@@ -78,13 +84,20 @@ def fit(spec: Obj, node: NodeFacts, images: Images, limits: PodLimits | None = N
 def limit(spec: Obj, limits: PodLimits) -> None:
     """Give every container of a pod spec limits."""
     for container in _containers(spec):
-        container.setdefault("resources", {})["limits"] = {"cpu": limits.cpu, "memory": limits.memory}
+        container.setdefault("resources", {})["limits"] = {
+            "cpu": limits.cpu,
+            "memory": limits.memory,
+        }
 
 
 def added(pod: Obj) -> list[Obj]:
     """The containers of a pod that it was not asked for with; none where that is not known."""
     own = (pod["metadata"].get("annotations") or {}).get(CONTAINERS)
-    return [one for one in _containers(pod["spec"]) if one["name"] not in own.split(",")] if own else []
+    return (
+        [one for one in _containers(pod["spec"]) if one["name"] not in own.split(",")]
+        if own
+        else []
+    )
 
 
 def redirecting(pod: Obj) -> str:

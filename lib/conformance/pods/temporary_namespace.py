@@ -18,7 +18,8 @@ class TemporaryNamespace:
     """One such namespace of the worker."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
-        self._pods, self._placement = pods, placement
+        self._pods = pods
+        self._placement = placement
         self.namespace = f"{pods.namespace}-temporary"
 
     def deploy(self, *roles: str) -> None:
@@ -26,7 +27,12 @@ class TemporaryNamespace:
         self._pods.prepare(self.namespace)
         self._pods.deploy(
             [
-                Wish(role=role, node=node, name=f"{role}-{self._placement.number(node.name)}", namespace=self.namespace)
+                Wish(
+                    role=role,
+                    node=node,
+                    name=f"{role}-{self._placement.number(node.name)}",
+                    namespace=self.namespace,
+                )
                 for role in roles
                 for node in self._placement.covered(ROLES[role].os)
             ]
@@ -37,7 +43,8 @@ class TemporaryNamespace:
         kube = self._pods.kube
         found = {
             f"{kind} objects": Fact(
-                "there" if kube.objects(api, kind, self.namespace) else "gone", f"list in {self.namespace} ({api})"
+                "there" if kube.objects(api, kind, self.namespace) else "gone",
+                f"list in {self.namespace} ({api})",
             )
             for api, kind in (*KINDS, *self._policies())
         }
@@ -55,9 +62,16 @@ class TemporaryNamespace:
         target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
         within = self._pods.settings.timings.windows.delete
         try:
-            self._pods.changes.delete_and_wait(target, "deleting it is what is tested", within=within)
+            self._pods.changes.delete_and_wait(
+                target, "deleting it is what is tested", within=within
+            )
         except EnvironmentBroken as error:
             left = [name for name, fact in self.contents().items() if fact.value == "there"]
             first, _, rest = str(error).partition("\n")
-            text = "\n".join([f"{first}; still there: {', '.join(left) or 'nothing any more'}", *filter(None, [rest])])
+            text = "\n".join(
+                [
+                    f"{first}; still there: {', '.join(left) or 'nothing any more'}",
+                    *filter(None, [rest]),
+                ]
+            )
             raise Nonconformance(f"{text}\n  because  {because}") from error

@@ -15,15 +15,23 @@ def third_party_pods(kube: Kube, node: str) -> list[Obj]:
     return [
         pod
         for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
-        if daemonset_of(pod) and networked(pod) and not is_own(pod) and not pod["metadata"].get("deletionTimestamp")
+        if daemonset_of(pod)
+        and networked(pod)
+        and not is_own(pod)
+        and not pod["metadata"].get("deletionTimestamp")
     ]
 
 
 def networked(pod: Obj) -> bool:
     """Return whether a pod has a network of its own to lose: host-network, static and finished pods have none."""
     spec = pod["spec"]
-    contexts = [spec.get("securityContext"), *(one.get("securityContext") for one in spec.get("containers") or [])]
-    host_process = any(((context or {}).get("windowsOptions") or {}).get("hostProcess") for context in contexts)
+    contexts = [
+        spec.get("securityContext"),
+        *(one.get("securityContext") for one in spec.get("containers") or []),
+    ]
+    host_process = any(
+        ((context or {}).get("windowsOptions") or {}).get("hostProcess") for context in contexts
+    )
     if MIRROR in (pod["metadata"].get("annotations") or {}):
         return False
     finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
@@ -51,4 +59,8 @@ def controller(pod: Obj) -> Obj | None:
 def daemonset_of(pod: Obj) -> str:
     """Its DaemonSet, by namespace and name; empty when it has none."""
     owner = controller(pod) or {}
-    return f"{pod['metadata']['namespace']}/{owner['name']}" if owner.get("kind") == "DaemonSet" else ""
+    return (
+        f"{pod['metadata']['namespace']}/{owner['name']}"
+        if owner.get("kind") == "DaemonSet"
+        else ""
+    )

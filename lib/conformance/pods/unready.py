@@ -11,7 +11,8 @@ class UnreadyServers:
     """The unready servers of one test; :meth:`remove` takes them away again."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
-        self._deployer, self._placement = deployer, placement
+        self._deployer = deployer
+        self._placement = placement
         self._made: list[str] = []
 
     def beside(self, servers: Group) -> Workload:
@@ -24,10 +25,17 @@ class UnreadyServers:
         node = next(node for node in self._placement.covered(first.os) if node.name == first.node)
         name = f"{first.role}-unready"
         self._made.append(name)
-        return self._deployer.deploy_unready(Wish(role=first.role, node=node, name=name, never_ready=True))
+        return self._deployer.deploy_unready(
+            Wish(role=first.role, node=node, name=name, never_ready=True)
+        )
 
     def remove(self) -> None:
         for name in self._made:
-            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            target = ObjectRef(
+                api_version="apps/v1",
+                kind="Deployment",
+                name=name,
+                namespace=self._deployer.namespace,
+            )
             self._deployer.changes.delete(target, "its test is over")
         self._made.clear()

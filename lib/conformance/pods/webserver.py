@@ -34,7 +34,10 @@ class WebServer:
         keep: Callable[[Sequence[Decision]], object] = lambda seen: None,
     ) -> None:
         """``claims``: the test's, for what it says; ``keep`` keeps what was decided."""
-        self._pods, self._placement, self._claims, self._keep = pods, placement, claims, keep
+        self._pods = pods
+        self._placement = placement
+        self._claims = claims
+        self._keep = keep
         self._made: list[str] = []
 
     def start(self, *, because: str) -> tuple[list[Target], list[Target]]:
@@ -55,10 +58,13 @@ class WebServer:
 
     def remove(self) -> None:
         """Delete Deployments and Services, those that were made; their addresses are free again."""
-        made, self._made = self._made, []
+        made = self._made
+        self._made = []
         for name in made:
             for api, kind in (("apps/v1", "Deployment"), ("v1", "Service")):
-                target = ObjectRef(api_version=api, kind=kind, name=name, namespace=self._pods.namespace)
+                target = ObjectRef(
+                    api_version=api, kind=kind, name=name, namespace=self._pods.namespace
+                )
                 self._pods.changes.delete(target, "its test is over")
 
     def _name(self, node: NodeFacts) -> str:
@@ -69,23 +75,33 @@ class WebServer:
         pods = self._pods
         service, deployment = manifest.load(MANIFESTS / "services" / f"{NAME}.yaml")
         made = tailor.deployment(
-            deployment, role=NAME, name=name, node=node, images=pods.settings.images,
-            tolerations=tolerations(pods.settings.tolerations), limits=pods.settings.pod_limits,
-        )  # fmt: skip
+            deployment,
+            role=NAME,
+            name=name,
+            node=node,
+            images=pods.settings.images,
+            tolerations=tolerations(pods.settings.tolerations),
+            limits=pods.settings.pod_limits,
+        )
         made["spec"]["replicas"] = 2
         spec = made["spec"]["template"]["spec"]
-        if BUILD_LABEL in node.labels:  # any node of that build will do, not only the one that the image was chosen for
+        if (
+            BUILD_LABEL in node.labels
+        ):  # any node of that build will do, not only the one that the image was chosen for
             spec["nodeSelector"].pop("kubernetes.io/hostname", None)
             spec.pop("affinity", None)
         service["metadata"]["name"] = name
         service["spec"]["selector"] = {tailor.SEAT: name}
         self._made.append(name)
-        answer = pods.changes.apply(service, "the demo's NodePort", namespace=pods.namespace) or service
+        answer = (
+            pods.changes.apply(service, "the demo's NodePort", namespace=pods.namespace) or service
+        )
         pods.apply(made, "the demo's web server", pods.namespace)
         return answer
 
     def _ready(self, node: NodeFacts, because: str) -> list[Workload]:
-        pods, patience = self._pods, self._pods.settings.timings.windows
+        pods = self._pods
+        patience = self._pods.settings.timings.windows
         labels = f"{tailor.SEAT}={self._name(node)}"
         try:
             within = patience.image_pull + patience.pod_ready
@@ -94,7 +110,9 @@ class WebServer:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             self._keep([decision_on(node, of_error(verdict), first_line(verdict), "behaviour")])
-            raise verdict.with_traceback(None) from None  # how they were waited for is nobody's business
+            raise verdict.with_traceback(
+                None
+            ) from None  # how they were waited for is nobody's business
         return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 
     def _node_port(self, service: Obj, replicas: Sequence[Workload]) -> Target:

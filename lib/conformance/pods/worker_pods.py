@@ -46,10 +46,15 @@ class WorkerPods:
     """Pods by role (``windows-server``), in the second namespace too (``elsewhere/windows-client``)."""
 
     def __init__(
-        self, pods: Pods, placement: Placement, warm: Callable[[Workload], None] = lambda client: None
+        self,
+        pods: Pods,
+        placement: Placement,
+        warm: Callable[[Workload], None] = lambda client: None,
     ) -> None:
         """``warm`` waits until a new pod that will be a client has a network."""
-        self._pods, self._placement, self._warm = pods, placement, warm
+        self._pods = pods
+        self._placement = placement
+        self._warm = warm
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="deploy")
         self._work: dict[str, Future[Workload]] = {}
@@ -151,7 +156,9 @@ class WorkerPods:
             self._failed(seat, verdict)
             verdicts.insert(0 if isinstance(verdict, Nonconformance) else len(verdicts), verdict)
         if verdicts:
-            raise verdicts[0].with_traceback(None) from None  # how the pods were waited for is nobody's business
+            raise verdicts[0].with_traceback(
+                None
+            ) from None  # how the pods were waited for is nobody's business
         self.used |= {seat: one.result() for seat, one in work.items()}
         return Group(future.result() for future in work.values())
 
@@ -173,8 +180,14 @@ class WorkerPods:
 
     def seat_of(self, workload: Workload) -> str:
         """The seat it was deployed for, which is its label ``conformance/seat``."""
-        there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
-        return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[2]
+        there = {
+            name: work.result()
+            for name, work in self._work.items()
+            if work.done() and not work.exception()
+        }
+        return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[
+            2
+        ]
 
     def revalidate(self) -> None:
         """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
@@ -229,7 +242,9 @@ class WorkerPods:
     def _leave_lost(self, os: OS) -> None:
         """Ask nothing more of nodes that died: what a test would have decided on them is undecided."""
         systems: tuple[OS, ...] = ("linux", "windows")
-        covered = {item.node.name: item.node for each in systems for item in self._placement.coverage(each)}
+        covered = {
+            item.node.name: item.node for each in systems for item in self._placement.coverage(each)
+        }
         if time.monotonic() - self._nodes_looked_at > LOOK_AT_NODES:
             lost = self._pods.watch.lost_among(covered)
             self._placement.lost |= lost
@@ -237,15 +252,25 @@ class WorkerPods:
             self._nodes_looked_at = time.monotonic()
         for name, node in self._gone.items():
             if node.os == os:
-                self.keep([decision_on(node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour")])
+                self.keep(
+                    [
+                        decision_on(
+                            node, ClaimVerdict.INCONCLUSIVE, self._placement.lost[name], "behaviour"
+                        )
+                    ]
+                )
 
     def _failed(self, seat: str, error: BaseException) -> None:
-        self.keep([decision_on(self._wish(seat).node, of_error(error), first_line(error), "behaviour")])
+        self.keep(
+            [decision_on(self._wish(seat).node, of_error(error), first_line(error), "behaviour")]
+        )
 
     def _seats(self, role: str) -> list[str]:
         """The seats of a role on each covered node, the worker's first node first."""
         os = ROLES[role.rpartition("/")[2]].os
-        return [f"{role}-{self._placement.number(node.name)}" for node in self._placement.covered(os)]
+        return [
+            f"{role}-{self._placement.number(node.name)}" for node in self._placement.covered(os)
+        ]
 
     def _seat(self, name: str) -> str:
         """The first of a role's seats, or the seat of that name."""
@@ -254,15 +279,29 @@ class WorkerPods:
     def _look_again(self, *, patient: bool) -> None:
         with self._lock:
             done = {name: workload for name, workload in self._work.items() if workload.done()}
-            there = {name: workload.result() for name, workload in done.items() if not workload.exception()}
-            lost = {name: workload for name, workload in self._lost.items() if name in done and name not in there}
+            there = {
+                name: workload.result()
+                for name, workload in done.items()
+                if not workload.exception()
+            }
+            lost = {
+                name: workload
+                for name, workload in self._lost.items()
+                if name in done and name not in there
+            }
             now = there_now(self._pods.kube, [*there.values(), *lost.values()])
             for name, workload in (there | lost).items():
                 why = changed(workload, now.get((workload.namespace, workload.pod)))
                 if name in lost:
                     why = why or f"pod {workload.label} was not ready"
-                    here = [pod for (namespace, _), pod in now.items() if namespace == workload.namespace]
-                    if not patient and not any(is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here):
+                    here = [
+                        pod
+                        for (namespace, _), pod in now.items()
+                        if namespace == workload.namespace
+                    ]
+                    if not patient and not any(
+                        is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here
+                    ):
                         continue
                 if why:
                     self._lost[name] = workload
@@ -313,15 +352,23 @@ class WorkerPods:
         return self._pods.deploy([wish])[wish.called]
 
     def _warm_up(self, work: Future[Workload]) -> None:
-        if work.exception() is None and not work.result().role.endswith("-server"):  # servers show it to their clients
+        if work.exception() is None and not work.result().role.endswith(
+            "-server"
+        ):  # servers show it to their clients
             self._warm(work.result())
 
     def _wish(self, name: str) -> Wish:
-        own, role = name.rpartition("/")[2], self._role(name)
+        own = name.rpartition("/")[2]
+        role = self._role(name)
         number = int(own.rpartition("-")[2])
         usable = self._placement.usable(ROLES[role].os)
         node = next(item for item in usable if self._placement.number(item.name) == number)
-        return Wish(role=role, node=node, name=own, namespace=self.namespace_elsewhere if "/" in name else "")
+        return Wish(
+            role=role,
+            node=node,
+            name=own,
+            namespace=self.namespace_elsewhere if "/" in name else "",
+        )
 
     @staticmethod
     def _role(name: str) -> str:
@@ -329,7 +376,9 @@ class WorkerPods:
 
     def _pods_of(self, name: str) -> list[Obj]:
         namespace = self.namespace_elsewhere if "/" in name else self.namespace
-        return self._pods.kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={name.rpartition('/')[2]}")
+        return self._pods.kube.objects(
+            "v1", "Pod", namespace, labels=f"{SEAT}={name.rpartition('/')[2]}"
+        )
 
 
 def _seat(pod: Obj) -> str:

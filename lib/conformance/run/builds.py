@@ -8,7 +8,9 @@ from conformance.pods.placement import Placement
 from conformance.settings import Settings
 
 
-def builds_of(claim: Claim, facts: Facts, settings: Settings, part: Conditions = ALL) -> dict[str, str]:
+def builds_of(
+    claim: Claim, facts: Facts, settings: Settings, part: Conditions = ALL
+) -> dict[str, str]:
     """Windows builds that the claim, and a part with these conditions, is about and the run covers, each with the first
     such node.
 

@@ -31,9 +31,12 @@ class TryAgain:
     """Tries one way again and again, until it is told to end."""
 
     def __init__(self, observe: Observe, way: Attempt) -> None:
-        self._observe, self._way = observe, way
+        self._observe = observe
+        self._way = way
         self.end = threading.Event()
-        self._lines = [f"{way.label}, tried again after the failure; the nodes' clocks may differ from this one"]
+        self._lines = [
+            f"{way.label}, tried again after the failure; the nodes' clocks may differ from this one"
+        ]
 
     @property
     def told(self) -> str:
@@ -70,10 +73,15 @@ def questions_of_packets(
         return packets.text(found, VXLAN_PORT)
 
     def on_windows(node: str) -> str:
-        return hosts.packets_on_windows(node, seconds, pods) or "pktmon saw no packet of these addresses"
+        return (
+            hosts.packets_on_windows(node, seconds, pods)
+            or "pktmon saw no packet of these addresses"
+        )
 
     return {
-        f"packets on {end.node}": functools.partial(on_windows if end.os == "windows" else on_linux, end.node)
+        f"packets on {end.node}": functools.partial(
+            on_windows if end.os == "windows" else on_linux, end.node
+        )
         for end in ends
     }
 

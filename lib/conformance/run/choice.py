@@ -40,9 +40,13 @@ def choose(
     named = "--kubeconfig" if kubeconfig else "--context" if context else ""
     how: str = cluster or ("kubeconfig" if named else "lab")
     if named and how != "kubeconfig":
-        raise UsageProblem(f"--cluster {how} and {named} contradict each other: {named} names a cluster; leave one out")
+        raise UsageProblem(
+            f"--cluster {how} and {named} contradict each other: {named} names a cluster; leave one out"
+        )
     if how != "lab" and profile:
-        raise UsageProblem(f"--lab-profile {profile} is for a lab that the run starts itself, not for --cluster {how}")
+        raise UsageProblem(
+            f"--lab-profile {profile} is for a lab that the run starts itself, not for --cluster {how}"
+        )
     if how == "lab":
         if keep:
             raise UsageProblem(
@@ -54,7 +58,11 @@ def choose(
     if how == "in-cluster":
         return Choice(how="in-cluster", why="--cluster in-cluster")
     if kubeconfig:
-        return Choice(how="kubeconfig", why="--kubeconfig", kubeconfig=Path(kubeconfig), context=context)
+        return Choice(
+            how="kubeconfig", why="--kubeconfig", kubeconfig=Path(kubeconfig), context=context
+        )
     return Choice(
-        how="kubeconfig", why="KUBECONFIG, by " + (f"{named}" if named else "--cluster kubeconfig"), context=context
+        how="kubeconfig",
+        why="KUBECONFIG, by " + (f"{named}" if named else "--cluster kubeconfig"),
+        context=context,
     )

@@ -94,7 +94,11 @@ class Clusters:
         try:
             facts = _judged(detect(door, evidence="field"), connection, settings)
             reasons = self._recover(door, facts, connection, settings)
-            facts = _judged(detect(door, evidence="field"), connection, settings) if self._recovered else facts
+            facts = (
+                _judged(detect(door, evidence="field"), connection, settings)
+                if self._recovered
+                else facts
+            )
             try:
                 preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
             except ClusterUnusable as error:
@@ -105,12 +109,20 @@ class Clusters:
             prepared, problems = usable(door, prefix) if prefix else (0, [])
             if problems:
                 raise ClusterUnusable(problems)
-            no_lock = lacking_rights(door, LOCK_RIGHTS) if settings.disruptive and connection.how != "lab" else []
+            no_lock = (
+                lacking_rights(door, LOCK_RIGHTS)
+                if settings.disruptive and connection.how != "lab"
+                else []
+            )
             return Inspection(
                 facts=facts,
                 no_lock="; ".join(no_lock),
-                not_opted_in=not_opted_in(door) if facts.evidence == "field" and settings.cluster_disruptive else "",
-                third_party_pods=_third_party_pods(door, facts) if settings.cluster_disruptive else {},
+                not_opted_in=not_opted_in(door)
+                if facts.evidence == "field" and settings.cluster_disruptive
+                else "",
+                third_party_pods=_third_party_pods(door, facts)
+                if settings.cluster_disruptive
+                else {},
                 lacking=lacking(
                     door,
                     calicoctl=settings.calicoctl is not None,
@@ -128,7 +140,9 @@ class Clusters:
         except ApiUnreachable as error:
             raise ClusterUnusable([first_contact(door.access, error)]) from None
 
-    def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
+    def _recover(
+        self, door: Kube, facts: Facts, connection: Connection, settings: Settings
+    ) -> list[str]:
         """Put back what runs that died have changed; why that cannot be, or may not be.
 
         A run that only reads names it.
@@ -149,7 +163,9 @@ class Clusters:
             return []
         from conformance.undo.dead_runs import left_by_dead
 
-        return left_by_dead(self._connected(connection, settings), facts, settings, named_by=_named_by(connection))
+        return left_by_dead(
+            self._connected(connection, settings), facts, settings, named_by=_named_by(connection)
+        )
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Kube:
         """The Kube of this process, which shares with the run's others how long the API server has been silent."""
@@ -159,7 +175,12 @@ class Clusters:
     def _connected(self, connection: Connection, settings: Settings) -> Kube:
         if self._door is None:
             reach = Reach(self._run.shared if self._run else None, settings.timings.run.api_gone)
-            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.reads_only, reach=reach)
+            self._door = Kube(
+                _access(connection),
+                settings.timings.run,
+                read_only=settings.reads_only,
+                reach=reach,
+            )
         return self._door
 
     def lock(
@@ -184,7 +205,10 @@ class Clusters:
 
         door = self._connected(connection, settings)
         told = clean_up(
-            door, settings.run_id, within=settings.timings.windows.delete, prefix=settings.namespaces_prefix
+            door,
+            settings.run_id,
+            within=settings.timings.windows.delete,
+            prefix=settings.namespaces_prefix,
         )
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
@@ -192,20 +216,30 @@ class Clusters:
             told.append(f"the run's journal was left: {str(error).splitlines()[0]}")
         return told
 
-    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
+    def put_back(
+        self, connection: Connection, settings: Settings, facts: Facts, worker: str
+    ) -> PutBack:
         from conformance.undo.dead_runs import of_a_worker
 
         return of_a_worker(
-            self._connected(connection, settings), facts, settings, worker, process=self._process,
-            memory=self._run.changes if self._run else None, named_by=_named_by(connection),
-        )  # fmt: skip
+            self._connected(connection, settings),
+            facts,
+            settings,
+            worker,
+            process=self._process,
+            memory=self._run.changes if self._run else None,
+            named_by=_named_by(connection),
+        )
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
         door = self._connected(connection, settings)
         settled = until(
-            door.is_reachable, bool, within=within, every=LOOK_EVERY,
+            door.is_reachable,
+            bool,
+            within=within,
+            every=LOOK_EVERY,
             description="the API server answers again",
-        )  # fmt: skip
+        )
         if settled.converged:
             door.reach.is_back()
         return settled.converged
@@ -229,7 +263,10 @@ class Clusters:
 def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
     from conformance.pods.third_party import label, third_party_pods
 
-    found = {node.name: tuple(map(label, third_party_pods(door, node.name))) for node in facts.by_os("windows")}
+    found = {
+        node.name: tuple(map(label, third_party_pods(door, node.name)))
+        for node in facts.by_os("windows")
+    }
     return {node: pods for node, pods in found.items() if pods}
 
 
@@ -253,7 +290,11 @@ def access_of(choice: Choice) -> access.Access:
 
 
 def _named_by(connection: Connection) -> list[str]:
-    named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
+    named = (
+        [f"--kubeconfig={connection.kubeconfig}"]
+        if connection.kubeconfig
+        else [f"--cluster={connection.how}"]
+    )
     return named + ([f"--context={connection.context}"] if connection.context else [])
 
 

@@ -62,7 +62,16 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        shared = (run.locks, run.slots, run.plans, run.turns, run.watches, run.probing, run.images, run.late)
+        shared = (
+            run.locks,
+            run.slots,
+            run.plans,
+            run.turns,
+            run.watches,
+            run.probing,
+            run.images,
+            run.late,
+        )
         for folder in (*shared, run.unrestored, run.changes):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
@@ -75,7 +84,12 @@ class RunDirectory:
 
     def changed_node(self, name: str) -> bool:
         """Whether an exclusive test of this run, running or over, had a node, or the whole cluster, to itself."""
-        marks = [path for folder in (self.turns, self.unrestored) for path in folder.glob("*") if path.is_file()]
+        marks = [
+            path
+            for folder in (self.turns, self.unrestored)
+            for path in folder.glob("*")
+            if path.is_file()
+        ]
         lines = [line for path in marks for line in path.read_text(encoding="utf-8").splitlines()]
         return any(f'"{name}"' in line or '"kind": "cluster"' in line for line in lines)
 

@@ -48,7 +48,8 @@ class Estimate:
             for one, all_ in zip(ON_A_NODE, ON_THE_CLUSTER, strict=True)
         ]
         least, most = (
-            start + rest + self.shared * one / workers for start, rest, one in zip(STARTING, alone, SHARED, strict=True)
+            start + rest + self.shared * one / workers
+            for start, rest, one in zip(STARTING, alone, SHARED, strict=True)
         )
         return max(1, round(least / 60)), max(1, round(most / 60))
 
@@ -56,12 +57,17 @@ class Estimate:
         """For the end of a plan."""
         tests = f"{self.shared} tests beside each other"
         tests += f", {self.on_a_node} with a node to themselves" if self.on_a_node else ""
-        tests += f", {self.on_the_cluster} with the cluster to themselves" if self.on_the_cluster else ""
-        alone, together = self.minutes(1), self.minutes(self.workers)
+        tests += (
+            f", {self.on_the_cluster} with the cluster to themselves" if self.on_the_cluster else ""
+        )
+        alone = self.minutes(1)
+        together = self.minutes(self.workers)
         text = f"{alone[0]} to {alone[1]} min by one worker"
         if self.workers > 1:
             text += f", {together[0]} to {together[1]} min by {self.workers} (-n auto)"
-        pods = ", ".join(f"{count} on each covered {os.capitalize()} node" for os, count in self.pods.items())
+        pods = ", ".join(
+            f"{count} on each covered {os.capitalize()} node" for os, count in self.pods.items()
+        )
         return [
             f"estimate: {tests}: {text}; "
             f"{PULLING[0]} to {PULLING[1]} min more where server core is not yet on the nodes",
@@ -82,7 +88,9 @@ def token_line(ends: float | None, most: int, now: float) -> str:
     )
 
 
-def estimate(tests: Sequence[PlannedTest], coverage: Sequence[Covered], workers: int, costs: Workers) -> Estimate:
+def estimate(
+    tests: Sequence[PlannedTest], coverage: Sequence[Covered], workers: int, costs: Workers
+) -> Estimate:
     """Of the tests that will run, on these nodes, by ``-n auto``'s workers."""
     turns = [test.exclusivity.kind for test in tests]
     systems = sorted({covered.node.os for covered in coverage})

@@ -40,16 +40,29 @@ class Evidence:
     """Gathers for one worker."""
 
     def __init__(
-        self, kube: Kube, run: Run, host: Place, timings: Timings, again: Observe | None = None, *, pods: str = hns.PODS
+        self,
+        kube: Kube,
+        run: Run,
+        host: Place,
+        timings: Timings,
+        again: Observe | None = None,
+        *,
+        pods: str = hns.PODS,
     ) -> None:
         """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
 
         ``again`` makes attempts once more, while packets are captured; None: none are.  ``pods``: the expression that
         names HNS networks of pods.
         """
-        self._kube, self._run, self._host, self._again, self._pods = kube, run, host, again, pods
+        self._kube = kube
+        self._run = run
+        self._host = host
+        self._again = again
+        self._pods = pods
         self._within = timings.run.evidence
-        self._timings = replace(timings, windows=replace(timings.windows, exec_overhead=self._within))
+        self._timings = replace(
+            timings, windows=replace(timings.windows, exec_overhead=self._within)
+        )
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
 
     def of(self, error: BaseException) -> dict[str, str | bytes]:
@@ -57,7 +70,8 @@ class Evidence:
         paths = failing_paths(error)
         if not paths:
             return {}
-        chosen, began = choose(paths), time.monotonic()
+        chosen = choose(paths)
+        began = time.monotonic()
         look = _Look(self._kube, self._run, self._host, self._timings, self._pods)
         texts = self._ask(look.questions(chosen, seconds_to_read(error)), self._within)
         told = [f"  {path.label}" for path in chosen]
@@ -85,11 +99,16 @@ class Evidence:
         )
         tries.end.set()
         wait([trying], timeout=path.give_up_after + PAUSE)
-        files = {f"packets on {node}, for Wireshark": packets.pcap(capture) for node, capture in captures.items()}
+        files = {
+            f"packets on {node}, for Wireshark": packets.pcap(capture)
+            for node, capture in captures.items()
+        }
         return {"tried again while packets were captured": tries.told, **texts, **files}
 
     def _ask(self, questions: dict[str, Callable[[], str]], within: float) -> dict[str, str]:
-        asked = {name: self._threads.submit(_guarded, question) for name, question in questions.items()}
+        asked = {
+            name: self._threads.submit(_guarded, question) for name, question in questions.items()
+        }
         wait(asked.values(), timeout=within)
         late = f"(not gathered: no answer within {within:g} s)"
         texts = {name: answer.result() if answer.done() else late for name, answer in asked.items()}
@@ -102,7 +121,8 @@ class _Look:
     """One failure's look at the nodes."""
 
     def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings, pods: str) -> None:
-        self._kube, self._host = kube, host
+        self._kube = kube
+        self._host = host
         self.hosts = Hosts(run, self._windows, host, timings, once=True, pods=pods)
         self._nodes: list[str] = []
 
@@ -114,9 +134,13 @@ class _Look:
         for node in self._nodes:
             pods = [end for end in ends if end.node == node]
             if pods[0].os == "windows":
-                asked[f"HNS endpoints of failing pairs on {node}"] = functools.partial(self._endpoints, node, pods)
+                asked[f"HNS endpoints of failing pairs on {node}"] = functools.partial(
+                    self._endpoints, node, pods
+                )
                 asked[f"HNS networks of {node}"] = functools.partial(self._networks, node)
-            asked[f"Felix around the failure on {node}"] = functools.partial(self._felix, node, seconds)
+            asked[f"Felix around the failure on {node}"] = functools.partial(
+                self._felix, node, seconds
+            )
         return asked
 
     def _endpoints(self, node: str, pods: Sequence[Workload]) -> str:
@@ -131,7 +155,9 @@ class _Look:
             return f"(not gathered: no pod of calico-node is seen on node {node})"
         meta = pod["metadata"]
         container = FELIX if FELIX in _running(pod) else "calico-node"
-        text = self._kube.logs(meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES)
+        text = self._kube.logs(
+            meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES
+        )
         return f"# {meta['namespace']}/{meta['name']} {container}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
 
     def _windows(self, node: str) -> Workload:
@@ -139,11 +165,20 @@ class _Look:
         pod = self._calico(node)
         if pod is None or FELIX not in _running(pod):
             return self._host(node)
-        meta, address = pod["metadata"], str((pod.get("status") or {}).get("hostIP") or "")
+        meta = pod["metadata"]
+        address = str((pod.get("status") or {}).get("hostIP") or "")
         return Workload(
-            namespace=meta["namespace"], pod=meta["name"], container=FELIX, uid=meta["uid"], role="calico-node",
-            os="windows", node=node, address=address, node_address=address, host_network=True,
-        )  # fmt: skip
+            namespace=meta["namespace"],
+            pod=meta["name"],
+            container=FELIX,
+            uid=meta["uid"],
+            role="calico-node",
+            os="windows",
+            node=node,
+            address=address,
+            node_address=address,
+            host_network=True,
+        )
 
     def _calico(self, node: str) -> Obj | None:
         return next((pod for pod in self._pods if pod["spec"].get("nodeName") == node), None)
@@ -157,7 +192,9 @@ def failing_paths(error: BaseException) -> list[Attempt]:
     """The paths that a failure is about, the worst first; those of all its observations where it names none."""
     told: BaseException | None = error
     met: list[BaseException] = []
-    while told is not None and told not in met:  # an error that is kept and raised again can be its own cause
+    while (
+        told is not None and told not in met
+    ):  # an error that is kept and raised again can be its own cause
         if paths := getattr(told, "paths", ()):
             return list(paths)
         met.append(told)
@@ -172,7 +209,9 @@ def choose(paths: Sequence[Attempt]) -> list[Attempt]:
     found: dict[tuple[str, ...], Attempt] = {}
     for path in paths:
         found.setdefault(tuple(end.node for end in ends_of(path)), path)
-    return sorted(found.values(), key=lambda path: all(end.os != "windows" for end in ends_of(path)))[:PAIRS]
+    return sorted(
+        found.values(), key=lambda path: all(end.os != "windows" for end in ends_of(path))
+    )[:PAIRS]
 
 
 def to_capture(paths: Sequence[Attempt]) -> Attempt:
@@ -188,7 +227,11 @@ def to_capture(paths: Sequence[Attempt]) -> Attempt:
 def seconds_to_read(error: BaseException) -> float:
     """How much of a log belongs to a failure: since the first attempt of what failed, and what was just before it."""
     seen: Sequence[Observation] = getattr(error, "seen", ())
-    return time.time() - min(observation.at for observation in seen) + BEFORE if seen else WITHOUT_ATTEMPTS
+    return (
+        time.time() - min(observation.at for observation in seen) + BEFORE
+        if seen
+        else WITHOUT_ATTEMPTS
+    )
 
 
 def _running(pod: Obj) -> list[str]:

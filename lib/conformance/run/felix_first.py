@@ -13,16 +13,23 @@ from conformance.run.capturing import ends_of
 
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
     """The nodes that a failure is about: of the ends of its wrong paths, or its only one, else those that it names."""
-    only = {(one.attempt.source.uid, one.attempt.target): one.attempt for one in getattr(error, "seen", ())}
+    only = {
+        (one.attempt.source.uid, one.attempt.target): one.attempt
+        for one in getattr(error, "seen", ())
+    }
     ways = getattr(error, "paths", ()) or (only.values() if len(only) == 1 else ())
     ends = [end.node for path in ways for end in ends_of(path)]
     for text in (first_line(error), str(error)):
         if not ends:
-            ends = [name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)]
+            ends = [
+                name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)
+            ]
     return list(dict.fromkeys(ends))
 
 
-def say_first(error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]) -> str:
+def say_first(
+    error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]
+) -> str:
     """Put it before what an error says, and return it; empty: Felix runs there, or this cannot be told.
 
     ``names``: of the cluster's nodes.  ``down``: on which of some nodes it does not run, and what it does instead.
@@ -41,7 +48,9 @@ def say_first(error: BaseException, names: Sequence[str], down: Callable[[Sequen
         return cause
     if error.explanation is not None:
         lines = {"Felix": f"{node}: {told}"} | error.explanation.lines
-        error.explanation = replace(error.explanation, cause=cause, lines=lines | {"do": pods_on(node)})
+        error.explanation = replace(
+            error.explanation, cause=cause, lines=lines | {"do": pods_on(node)}
+        )
         text = str(error.explanation)
     else:
         text = message.explained(str(error), by=f"{cause} ({told})")

@@ -35,12 +35,26 @@ class FelixLooks:
         Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be asked.
         """
         try:
-            pods = [pod for space in NAMESPACES for pod in self.kube.objects("v1", "Pod", space) if is_calico_node(pod)]
+            pods = [
+                pod
+                for space in NAMESPACES
+                for pod in self.kube.objects("v1", "Pod", space)
+                if is_calico_node(pod)
+            ]
         except ApiRefused as refusal:
             raise MissingCapability(
-                f"pods of Calico could not be read: {refusal.message}", "give the run the right to list them"
+                f"pods of Calico could not be read: {refusal.message}",
+                "give the run the right to list them",
             ) from refusal
         there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
-        gone = "no pod of calico-node is there" if self.program is None else "no process of it is there"
-        without = [node for node in nodes if node not in there and not (self.program and self.program(node)[0])]
+        gone = (
+            "no pod of calico-node is there"
+            if self.program is None
+            else "no process of it is there"
+        )
+        without = [
+            node
+            for node in nodes
+            if node not in there and not (self.program and self.program(node)[0])
+        ]
         return felix_down(pods, nodes, self.before) | dict.fromkeys(without, gone)

@@ -29,7 +29,11 @@ class Group:
     def __str__(self) -> str:
         """``12 claims (Network policy): it writes Calico policies, ...; install Calico's API server ...``."""
         few = len(self.claims) <= NAMED
-        who = ", ".join(self.claims) if few else f"{len(self.claims)} claims ({', '.join(self.areas)})"
+        who = (
+            ", ".join(self.claims)
+            if few
+            else f"{len(self.claims)} claims ({', '.join(self.areas)})"
+        )
         return f"{who}: {self.reason}{f'; {self.remedy}' if self.remedy else ''}"
 
 
@@ -39,9 +43,13 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
     for claim in claims.values():
         test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
         prospect = plan.prospect_of(test, claims, facts, settings)
-        if prospect.verdict and (prospect.elsewhere or claim.isolation.kind is not IsolationKind.MANUAL):
+        if prospect.verdict and (
+            prospect.elsewhere or claim.isolation.kind is not IsolationKind.MANUAL
+        ):
             reason = prospect.reason.removeprefix(f"{claim.id}: ")
-            found.setdefault((prospect.elsewhere, reason, prospect.remedy), {})[claim.id] = claim.area
+            found.setdefault((prospect.elsewhere, reason, prospect.remedy), {})[claim.id] = (
+                claim.area
+            )
     made = [
         Group(
             elsewhere=elsewhere,
@@ -71,7 +79,9 @@ def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
     others = [group for group in found if group.elsewhere]
     if others:
         count = sum(len(group.claims) for group in others)
-        about = "; ".join(f"{len(group.claims)} about {_condition(group.reason)}" for group in others)
+        about = "; ".join(
+            f"{len(group.claims)} about {_condition(group.reason)}" for group in others
+        )
         yield f"not about this cluster: {count} claims: {about}"
 
 

@@ -27,8 +27,13 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
         own = [endpoint for endpoint in there if endpoint.address == pod.address]
         head = f"{pod.label}, {pod.address}"
         if not own:
-            addresses = ", ".join(endpoint.address or f"none ({endpoint.name})" for endpoint in there) or "none"
-            texts.append(f"{head}\nno HNS endpoint of node {node} has this address; those that are there: {addresses}")
+            addresses = (
+                ", ".join(endpoint.address or f"none ({endpoint.name})" for endpoint in there)
+                or "none"
+            )
+            texts.append(
+                f"{head}\nno HNS endpoint of node {node} has this address; those that are there: {addresses}"
+            )
         texts += [f"{head}\n{_endpoint(endpoint)}" for endpoint in own]
     return "\n\n".join(texts)
 
@@ -37,7 +42,9 @@ def networks(there: Sequence[HnsNetwork]) -> str:
     """All networks of a node; subnets and VSIDs are read of pods' networks alone."""
     lines = []
     for network in there:
-        lines.append(f"{network.name or '(no name)'}  {network.type or '(no type)'}  id {network.id}")
+        lines.append(
+            f"{network.name or '(no name)'}  {network.type or '(no type)'}  id {network.id}"
+        )
         for subnet in network.subnets:
             vsid = "no VSID" if subnet.vsid is None else f"VSID {subnet.vsid}"
             lines.append(f"  subnet {subnet.prefix}, gateway {subnet.gateway or 'none'}, {vsid}")
@@ -46,7 +53,9 @@ def networks(there: Sequence[HnsNetwork]) -> str:
 
 def _endpoint(endpoint: HnsEndpoint) -> str:
     state = (
-        f"{endpoint.state} ({STATES.get(endpoint.state, 'not known here')})" if endpoint.state else "not told by HNS"
+        f"{endpoint.state} ({STATES.get(endpoint.state, 'not known here')})"
+        if endpoint.state
+        else "not told by HNS"
     )
     others = [policy for policy in endpoint.policies if policy.get("Type") != "ACL"]
     return "\n".join(
@@ -70,7 +79,9 @@ def _table(acls: Sequence[AclRule]) -> list[str]:
     rows = [COLUMNS, *map(_row, acls)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     ]
 
 

@@ -69,14 +69,20 @@ class Asked:
     @property
     def by(self) -> str:
         """What decided, as the oracle tells it."""
-        telling = [one for one in self.cell.decisions if one.verdict is self.cell.expected and (one.policy or one.tier)]
+        telling = [
+            one
+            for one in self.cell.decisions
+            if one.verdict is self.cell.expected and (one.policy or one.tier)
+        ]
         return str(telling[0] if telling else self.cell.decisions[0])
 
     @property
     def side(self) -> Side:
         """The end that closes it, where it is one."""
         closing = [one.verdict is Verdict.DENIED for one in self.cell.decisions]
-        return {(True, False): "source", (False, True): "target"}.get((closing[0], closing[1]), "both")  # type: ignore[return-value]
+        return {(True, False): "source", (False, True): "target"}.get(
+            (closing[0], closing[1]), "both"
+        )  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,7 +109,8 @@ class InWorld(Session):
         past: list[Asked] = []
         try:
             for stage in stages:
-                past, before = asked, {_key(one.cell): one.cell.expected for one in asked}
+                past = asked
+                before = {_key(one.cell): one.cell.expected for one in asked}
                 asked = self._stage(stage, before, decides=stage is stages[-1])
                 if not all(one.outcome.held for one in asked):
                     break
@@ -117,7 +124,9 @@ class InWorld(Session):
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
         opened = {_key(one.cell) for one in asked if one.outcome.held and one.outcome.path.want}
-        past = [one for one in past if not one.outcome.path.want and _key(one.cell) in opened]  # which its edit opened
+        past = [
+            one for one in past if not one.outcome.path.want and _key(one.cell) in opened
+        ]  # which its edit opened
         self._say([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking ----------------------------------------------------------------------------------------------------
@@ -125,53 +134,84 @@ class InWorld(Session):
     def _cells(self, world: World, *, whosever: bool = False) -> list[Cell]:
         """Those that are somebody's."""
         claims = (world.claim, *world.beside)
-        seats, spaces = self.ground.seats.seats, self.ground.seats.namespaces
+        seats = self.ground.seats.seats
+        spaces = self.ground.seats.namespaces
         objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
-        return [cell for cell in worlds.cells(objects, seats, world.claim) if whosever or cell.claim in claims]
+        return [
+            cell
+            for cell in worlds.cells(objects, seats, world.claim)
+            if whosever or cell.claim in claims
+        ]
 
     def _at_rest(self, when: str) -> None:
         """Raises ControlBroken where a pair is not open without policies."""
-        paths = [self._path(one, self._rule(one, agree=1), want=True) for one in self._cells(self.world, whosever=True)]
+        paths = [
+            self._path(one, self._rule(one, agree=1), want=True)
+            for one in self._cells(self.world, whosever=True)
+        ]
         wrong = [one for one in self._ask(paths) if not one.held]
         if wrong and isinstance(wrong[0].standing, Broken):
             raise wrong[0].standing.error
         if wrong:
-            attempt, seen = wrong[0].path.attempt, wrong[0].seen
+            attempt = wrong[0].path.attempt
+            seen = wrong[0].seen
             told = message.explanation(
-                self.context.claims, attempt, expected="CONNECTED", because="no world's policies are there", seen=seen,
-                seconds=wrong[0].path.seconds, further={"do": advice.open_path(attempt, seen)},
-            )  # fmt: skip
-            raise ControlBroken(message.of_control(told, f"{when} {self.world.name}"), attempt.label, seen)
+                self.context.claims,
+                attempt,
+                expected="CONNECTED",
+                because="no world's policies are there",
+                seen=seen,
+                seconds=wrong[0].path.seconds,
+                further={"do": advice.open_path(attempt, seen)},
+            )
+            raise ControlBroken(
+                message.of_control(told, f"{when} {self.world.name}"), attempt.label, seen
+            )
 
     def _stage(self, world: World, before: Mapping[Key, Verdict], *, decides: bool) -> list[Asked]:
         """Bring it into force and ask every cell.
 
         ``before``: what was so before an edit; ``decides``: it is the last, and no control.
         """
-        cells, seats = self._cells(world), self.ground.seats
+        cells = self._cells(world)
+        seats = self.ground.seats
         self._show(world)
-        changed = {_key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected}
-        opening = [cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED]
+        changed = {
+            _key(cell)
+            for cell in cells
+            if before.get(_key(cell), cell.expected) is not cell.expected
+        }
+        opening = [
+            cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
+        ]
         unseen = [one for one in self._asked(opening, agree=1) if not one.outcome.held]
         if unseen:  # what agrees with the past says nothing before the change was seen
             return unseen
         if before:
             self._rest(seats.latency)
-        began, agree = self.clock.monotonic() - self.ground.at, 0 if decides else 1
+        began = self.clock.monotonic() - self.ground.at
+        agree = 0 if decides else 1
         asked = self._asked(cells, agree=agree)
         closed = [one for one in asked if not one.outcome.path.want]
         closing = [one for one in closed if _key(one.cell) in changed]
         unseen = [one for one in closing if not one.outcome.held]
         if unseen:
             return unseen
-        if any(one.late for one in closing):  # rows of what was closed before may be of before the change
+        if any(
+            one.late for one in closing
+        ):  # rows of what was closed before may be of before the change
             left = [one.cell for one in closed if _key(one.cell) not in changed]
             closed = [*closing, *self._asked(left, agree=agree)]
-        seen = began + max((one.row[0].at for one in (closing if before else closed) if one.row), default=0.0)
+        seen = began + max(
+            (one.row[0].at for one in (closing if before else closed) if one.row), default=0.0
+        )
         if not before:
             seats.latencies.append(seen)
-        opened, barrier = [one for one in asked if one.outcome.path.want], max(seen, 2 * seats.latency)
-        early = [one for one in opened if decides and one.row and began + one.row[-OPEN].at < barrier]
+        opened = [one for one in asked if one.outcome.path.want]
+        barrier = max(seen, 2 * seats.latency)
+        early = [
+            one for one in opened if decides and one.row and began + one.row[-OPEN].at < barrier
+        ]
         if early:  # before an edit they are controls
             self._rest(barrier)
             again = self._asked([one.cell for one in early], agree=agree)
@@ -182,7 +222,14 @@ class InWorld(Session):
         """Wait until so many have passed since the newest change."""
         rest = seconds - (self.clock.monotonic() - self.ground.at)
         if rest > 0:
-            hold(lambda: True, bool, seconds=rest, every=rest, description="policies take effect", clock=self.clock)
+            hold(
+                lambda: True,
+                bool,
+                seconds=rest,
+                every=rest,
+                description="policies take effect",
+                clock=self.clock,
+            )
 
     def _again(self, world: World, different: Sequence[Asked]) -> None:
         """Ask cells that differ once more, from rest."""
@@ -198,14 +245,18 @@ class InWorld(Session):
         """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials have to last."""
         if not cells:
             return []
-        ring, paths = self._witnesses(), []
+        ring = self._witnesses()
+        paths = []
         for cell in cells:
             want = cell.expected is Verdict.ALLOWED
             rule = self._rule(cell, agree=agree or (OPEN if want and not held else 0), held=held)
             paths.append(self._path(cell, rule, want=want))
             paths[-1].later = want
             if not paths[-1].want:
-                paths[-1].controls = ((ring[cell.source.node][0],), (ring[cell.destination.node][1],))
+                paths[-1].controls = (
+                    (ring[cell.source.node][0],),
+                    (ring[cell.destination.node][1],),
+                )
         witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
         outcomes = self._ask([*paths, *witnesses])
         lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
@@ -221,38 +272,56 @@ class InWorld(Session):
             return []
         wanted = [path.attempt for path in paths if path.want]
         others.demand_open(self.context.others, wanted, all_needed=False)
-        began, sources = self.clock.monotonic(), {path.attempt.source.uid: path.attempt.source.os for path in paths}
+        began = self.clock.monotonic()
+        sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         rows = {path.attempt.source.uid: path.rule.span + MARGIN for path in paths if not path.want}
         patience = {uid: self.timings.of(system) for uid, system in sources.items()}
         standings = ask(
-            self.prober.asking(), paths, clock=self.clock, about_denial=True, machine=self.context.machine,
-            cadence={uid: max(one.poll_every, rows.get(uid, 0.0) / (AGREED - 1)) for uid, one in patience.items()},
+            self.prober.asking(),
+            paths,
+            clock=self.clock,
+            about_denial=True,
+            machine=self.context.machine,
+            cadence={
+                uid: max(one.poll_every, rows.get(uid, 0.0) / (AGREED - 1))
+                for uid, one in patience.items()
+            },
             agreeing={uid: one.agree_every for uid, one in patience.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             lost=lambda several: vet.lost(self, several),
-        )  # fmt: skip
-        outcomes = [Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)]
+        )
+        outcomes = [
+            Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)
+        ]
         late.excuse(self, outcomes, began)
         vet.look_after_pods(self, outcomes)
         vet.excuse(self, outcomes)
         return outcomes
 
     def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
-        source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
+        source = self.ground.seats.pod(cell.source)
+        target = self.ground.seats.pod(cell.destination)
         at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
-        attempt, patience = self.attempt(source, at, want=want), self.timings.of(source.os)
+        attempt = self.attempt(source, at, want=want)
+        patience = self.timings.of(source.os)
         if not want and not rule.hold:
-            shorter = (patience.tcp_give_up - patience.syn_again) / 4  # a path as slow as 500 ms stays an open one
+            shorter = (
+                patience.tcp_give_up - patience.syn_again
+            ) / 4  # a path as slow as 500 ms stays an open one
             attempt = replace(attempt, give_up_after=patience.tcp_give_up - shorter)
         return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """What decides a cell; ``agree``: so many tries alone, with no time between them."""
-        source, target = self.ground.seats.pod(cell.source), self.ground.seats.pod(cell.destination)
-        rule, give_up = self._between(source, target), self.timings.of(source.os).tcp_give_up
+        source = self.ground.seats.pod(cell.source)
+        target = self.ground.seats.pod(cell.destination)
+        rule = self._between(source, target)
+        give_up = self.timings.of(source.os).tcp_give_up
         if held:
             return rule.for_single_packets(give_up) if cell.protocol == "UDP" else rule
-        rule = replace(rule, agree_span=rule.agree_span / 2, hold=0.0, near=give_up)  # as bystanders are given up
+        rule = replace(
+            rule, agree_span=rule.agree_span / 2, hold=0.0, near=give_up
+        )  # as bystanders are given up
         return replace(rule, agree=agree, agree_span=0.0) if agree else rule
 
     def _between(self, *ends: Workload) -> Rule:
@@ -280,11 +349,21 @@ class InWorld(Session):
             line = reason.partition("\n")[0]
             symptom = (one.outcome.expected, one.outcome.observed)
             seen = decisions_about(
-                attempt.source, attempt.target, verdict, line, half, enforced_at=one.side, symptom=symptom
+                attempt.source,
+                attempt.target,
+                verdict,
+                line,
+                half,
+                enforced_at=one.side,
+                symptom=symptom,
             )
             self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
-        self.context.record("seconds until policies had closed what they close", round(self.ground.seats.latency, 3))
-        wrong = [(one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED]
+        self.context.record(
+            "seconds until policies had closed what they close", round(self.ground.seats.latency, 3)
+        )
+        wrong = [
+            (one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED
+        ]
         unsure = [one for one, verdict, _ in found if verdict is ClaimVerdict.INCONCLUSIVE]
         if wrong or unsure:
             self.context.attach("matrix", table([one.outcome for one in asked]))
@@ -295,7 +374,9 @@ class InWorld(Session):
             error = Nonconformance(self._told(first, so, because, also), every)
             error.paths = [one.outcome.path.attempt for one, _ in wrong]
             raise error
-        for broken in (one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)):
+        for broken in (
+            one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)
+        ):
             raise broken
         if unsure:
             told = self._told(unsure[0], UNSURE, because)
@@ -303,10 +384,15 @@ class InWorld(Session):
 
     def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
         """What a cell decides, and why."""
-        outcome, again, cell = one.outcome, one.again, one.cell
+        outcome = one.outcome
+        again = one.again
+        cell = one.cell
         held_again = again is not None and again.held
         sure = again is not None and (differs(again) or (held_again and edited))
-        limitation = cell.promised is not cell.expected and catalog()[cell.claim].kind is ClaimKind.LIMITATION
+        limitation = (
+            cell.promised is not cell.expected
+            and catalog()[cell.claim].kind is ClaimKind.LIMITATION
+        )
         verdict = of_cell(held=outcome.held, sure=sure, again=held_again, limitation=limitation)
         if outcome.held:
             return verdict, f"{because}: {one.by}"
@@ -314,32 +400,46 @@ class InWorld(Session):
             return verdict, f"{UNSURE}: {outcome.reason(because)}"
         if limitation:
             state = cell.promised.value
-            return verdict, f"{outcome.label} is {state}, as policies promise, although it is documented not to be"
+            return (
+                verdict,
+                f"{outcome.label} is {state}, as policies promise, although it is documented not to be",
+            )
         return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
 
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""
-        outcome, attempt = one.outcome, one.outcome.path.attempt
+        outcome = one.outcome
+        attempt = one.outcome.path.attempt
         further = {"world": f"{self.world.name} (its policies are attached)"}
         if one.again:
             further["from rest"] = message.summary(one.again.seen)
         if also:
             more = f", and {len(also) - NAMED} more" if len(also) > NAMED else ""
-            named = "; ".join(f"{each.outcome.label} expected {each.outcome.expected}" for each in also[:NAMED])
+            named = "; ".join(
+                f"{each.outcome.label} expected {each.outcome.expected}" for each in also[:NAMED]
+            )
             further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
         further["do"] = advice.felix(attempt, one.side)
         further["replay"] = self.replay
         return message.explanation(
-            [one.cell.claim], attempt, expected=outcome.expected, because=f"{because}: {one.by}", seen=outcome.seen,
-            seconds=outcome.path.seconds, further=further, so=so,
-        )  # fmt: skip
+            [one.cell.claim],
+            attempt,
+            expected=outcome.expected,
+            because=f"{because}: {one.by}",
+            seen=outcome.seen,
+            seconds=outcome.path.seconds,
+            further=further,
+            so=so,
+        )
 
 
 def differs(outcome: Outcome) -> bool:
     """Whether the newest tries agree that a path is open in the place of closed, or the other way round."""
     newest = outcome.seen[-AGREED:]
-    agreed = len(newest) == AGREED and all(as_wanted(seen, not outcome.path.want) for seen in newest)
+    agreed = len(newest) == AGREED and all(
+        as_wanted(seen, not outcome.path.want) for seen in newest
+    )
     return isinstance(outcome.standing, Wrong) and agreed
 
 

@@ -42,7 +42,9 @@ class Interruption:
         for number, before in self._before.items():
             signal.signal(number, before)
         waiting = [
-            thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon
+            thread
+            for thread in threading.enumerate()
+            if thread is not threading.main_thread() and not thread.daemon
         ]
         cut_short = self._by_signal or (self.run is not None and self.run.gone)
         if cut_short and waiting and self.exit_code is not None:
@@ -63,6 +65,10 @@ class Interruption:
         signal.signal(number, signal.SIG_DFL)
         self.exit_code = INTERRUPTED
         if self.run is not None and not self._worker:
-            kept = "" if self.run.choice.own_lab else ", and what the run made may be left: pytest --janitor removes it"
+            kept = (
+                ""
+                if self.run.choice.own_lab
+                else ", and what the run made may be left: pytest --janitor removes it"
+            )
             self.run.alive.say(f"interrupted again: there is no report{kept}")
         raise SystemExit(INTERRUPTED)

@@ -35,7 +35,9 @@ class LabProcess:
 
     def __init__(self, folder: Path, profile: str | None, timings: RunTimings) -> None:
         if sys.platform != "linux":
-            raise ClusterUnusable(["a lab needs Linux, and this is none: name a cluster by --kubeconfig=FILE"])
+            raise ClusterUnusable(
+                ["a lab needs Linux, and this is none: name a cluster by --kubeconfig=FILE"]
+            )
         folder.mkdir(parents=True, exist_ok=True)
         self.kubeconfig = folder / "kubeconfig"
         self.log = folder / "lab.log"
@@ -44,8 +46,14 @@ class LabProcess:
         self._ready = reading
         command = [sys.executable, "-m", "hybridlab", "up", "--kubeconfig", str(self.kubeconfig)]
         command += ["--ready-fd", str(writing), *(["--profile", profile] if profile else [])]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCES, environment.get("PYTHONPATH", "")]))
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTEST_", "COV_"))
+        }
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [SOURCES, environment.get("PYTHONPATH", "")])
+        )
         try:
             with self.log.open("wb") as log:
                 self._process = subprocess.Popen(
@@ -69,7 +77,9 @@ class LabProcess:
             readable, _, _ = select.select([self._ready], [], [], deadline.remaining)
             if not readable:
                 raise ClusterUnusable(
-                    [f"the lab was not ready after {self._timings.lab_ready:g} s; its log: {self.log}"]
+                    [
+                        f"the lab was not ready after {self._timings.lab_ready:g} s; its log: {self.log}"
+                    ]
                 )
             data = os.read(self._ready, 65536)
             if not data:
@@ -101,12 +111,20 @@ class LabProcess:
 
     def _last_words(self) -> str:
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        begins = max((at for at, line in enumerate(lines) if line.startswith("hybridlab: ")), default=-1)
-        return " ".join(map(str.strip, lines[begins:])) or "it said nothing"  # several lacks have a line each
+        begins = max(
+            (at for at, line in enumerate(lines) if line.startswith("hybridlab: ")), default=-1
+        )
+        return (
+            " ".join(map(str.strip, lines[begins:])) or "it said nothing"
+        )  # several lacks have a line each
 
     def _raise_ended(self) -> None:
         status = self._process.wait(self._timings.lab_end)
         last = self._last_words()
         if status == _USAGE:
             raise UsageProblem(f"the lab refused: {last}")
-        raise ClusterUnusable([f"the lab ended with exit status {status} before it was ready: {last}; log: {self.log}"])
+        raise ClusterUnusable(
+            [
+                f"the lab ended with exit status {status} before it was ready: {last}; log: {self.log}"
+            ]
+        )

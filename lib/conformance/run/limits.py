@@ -27,7 +27,17 @@ VPC_ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
 """Extended resource of EKS' Windows nodes, one for each pod's address: it bounds them, not max-pods, which says 110
 (aws/containers-roadmap#481)."""
 _QUANTITY = re.compile(r"([0-9.]+)(Ki|Mi|Gi|Ti|k|M|G|T|)")
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_UNITS = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -39,7 +49,8 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
         pods = [
             obj["spec"]
             for obj in kube.objects("v1", "Pod")
-            if (obj.get("status") or {}).get("phase") not in _ENDED and (obj.get("spec") or {}).get("nodeName")
+            if (obj.get("status") or {}).get("phase") not in _ENDED
+            and (obj.get("spec") or {}).get("nodeName")
         ]
     except ApiRefused:
         return {}
@@ -69,6 +80,7 @@ def workers_for(
     coverage: Sequence[Covered],
     room: Mapping[str, Room],
     busy: str = "",
+    *,
     files: int | None = None,
     prepared: int = 0,
 ) -> tuple[int, str]:
@@ -99,12 +111,14 @@ def workers_for(
         if left is None:
             continue
         free = max(0, left.addresses - bounds.watch)
-        allowed[f"{counted(free, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"] = (
-            free // bounds.addresses
-        )
+        allowed[
+            f"{counted(free, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
+        ] = free // bounds.addresses
         if left.memory is not None:
             memory = max(0, left.memory - bounds.watch * bounds.memory // bounds.addresses)
-            allowed[f"{memory} MiB free on {name}, {bounds.memory} a worker"] = memory // bounds.memory
+            allowed[f"{memory} MiB free on {name}, {bounds.memory} a worker"] = (
+                memory // bounds.memory
+            )
     why = min(allowed, key=lambda name: allowed[name])
     number = max(bounds.at_least, allowed[why])
     return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
@@ -153,7 +167,9 @@ def _unallocated(kube: Kube) -> dict[str, int]:
     return {}
 
 
-def claims_blocked_by_missing_rights(lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]) -> list[str]:
+def claims_blocked_by_missing_rights(
+    lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]
+) -> list[str]:
     """One note per kind of test that did not run, with every right that is missing, and the role that grants them."""
     notes = []
     for use, rights in lacking.items():

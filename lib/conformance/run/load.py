@@ -19,7 +19,9 @@ def busy(
 
     The load is an average over a minute; pressure tells whether it has passed since.
     """
-    newest, cores, pressed = load()[0], cores or 1, pressure()
+    newest = load()[0]
+    cores = cores or 1
+    pressed = pressure()
     if newest < BUSY * cores or (pressed is not None and pressed < PRESSED):
         return ""
     return f"a load of {newest:.1f} on {counted(cores, 'core')}"

@@ -40,7 +40,8 @@ class NodeDsr:
         learn: Callable[[str, Fact[bool]], object],
         learnt: Callable[[], Mapping[str, Fact[bool]]] = dict,
     ) -> None:
-        self._facts, self._memory = facts, NodeMemory(learn, learnt)
+        self._facts = facts
+        self._memory = NodeMemory(learn, learnt)
 
     def of(self, node: str, hosts: Hosts) -> Fact[bool]:
         """Whether kube-proxy on a Windows node runs with ``--enable-dsr=true``; unknown says why.
@@ -66,13 +67,21 @@ class NodeDsr:
             lines = list(hosts.command_lines(node, PROGRAM))
         except MissingCapability as lack:
             why = str(lack).partition("\n")[0]
-            return read if read.known else Fact(None, f"{read.source}; its command line cannot be read: {why}")
+            return (
+                read
+                if read.known
+                else Fact(None, f"{read.source}; its command line cannot be read: {why}")
+            )
         except (ProbeBroken, EnvironmentBroken):
             if read.known:
                 return read
             raise
         if not lines:
-            return read if read.known else Fact(None, f"{read.source}; no {PROGRAM} runs on node {node}")
+            return (
+                read
+                if read.known
+                else Fact(None, f"{read.source}; no {PROGRAM} runs on node {node}")
+            )
         where = f"{READ} on node {node}: {_cut(lines[0])}"
         if (path := dsr.configuration(lines[0])) is not None:
             return self._configured(node, path, where, hosts)
@@ -87,7 +96,10 @@ class NodeDsr:
         except (ProbeBroken, EnvironmentBroken) as broken:
             return Fact(None, f"{where}; {path} could not be read: {first_line(broken)}")
         value = dsr.set_in(text)
-        return Fact(bool(value), f"{where}; enableDSR in {path}" + ("" if value is not None else " is not set: off"))
+        return Fact(
+            bool(value),
+            f"{where}; enableDSR in {path}" + ("" if value is not None else " is not set: off"),
+        )
 
 
 def read_on_node(fact: Fact[bool]) -> bool:

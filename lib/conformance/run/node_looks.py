@@ -57,8 +57,12 @@ class NodeLooks:
         learn: Callable[[str, str, Fact[Any]], object],
         learnt: Callable[[str], Mapping[str, Fact[Any]]] = lambda name: {},
     ) -> None:
-        self._facts, self._learn, self._learnt = facts, learn, learnt
-        self._memory = NodeMemory[bool](lambda node, fact: learn("looked", node, fact), self._take_in)
+        self._facts = facts
+        self._learn = learn
+        self._learnt = learnt
+        self._memory = NodeMemory[bool](
+            lambda node, fact: learn("looked", node, fact), self._take_in
+        )
 
     def look(self, node: str, hosts: Hosts) -> None:
         """Look into a node, unless somebody did; what could not be read stays as it was, with the reason."""
@@ -74,13 +78,17 @@ class NodeLooks:
         own = next(item for item in facts.nodes if item.name == node)
         path, version = _read(lambda: hosts.calico_program(node))
         if not facts.calico_on(node).known:
-            told = f"{path.value} -v on node {node}" if path.value else f"no Felix runs on node {node}"
+            told = (
+                f"{path.value} -v on node {node}" if path.value else f"no Felix runs on node {node}"
+            )
             self._learn("calico", node, _found(version.value, told, facts.calico_on(node), version))
         if not facts.install.known and path.value and BY_HAND in path.value.lower():
             self._learn("install", node, Fact("manual", f"{path.value} runs on node {node}"))
         text = _one(lambda: hosts.cni_configuration(node))
         configuration = cni_config.on_node(text.value or "")
-        where = f"CNI configuration on node {node}: type {configuration.plugin or '(none, or several)'}"
+        where = (
+            f"CNI configuration on node {node}: type {configuration.plugin or '(none, or several)'}"
+        )
         cni = own.cni or facts.cni
         if not cni.known:
             plugin = CNIS.get(configuration.plugin, configuration.plugin)
@@ -89,7 +97,11 @@ class NodeLooks:
         ipam = facts.ipam_of(own)
         if not ipam.known:
             kind = str(cni.value) if cni.value in CLOUDS else configuration.ipam
-            self._learn("ipam", node, _found(kind, f"{where}, ipam {configuration.ipam or '(none)'}", ipam, text))
+            self._learn(
+                "ipam",
+                node,
+                _found(kind, f"{where}, ipam {configuration.ipam or '(none)'}", ipam, text),
+            )
         networks = _one(lambda: [network for network in hosts.hns_networks(node) if network.pods])
         types = {network.type for network in networks.value or ()}
         plane = PLANES.get(types.pop().lower(), "") if len(types) == 1 else ""
@@ -102,13 +114,19 @@ class NodeLooks:
 
 def _found(value: str | None, where: str, before: Fact[str], read: Fact[Any]) -> Fact[str]:
     """What was read; else why not, after why it was not known before."""
-    return Fact(value, where) if value else Fact(None, f"{before.source}; {where if read.known else read.source}")
+    return (
+        Fact(value, where)
+        if value
+        else Fact(None, f"{before.source}; {where if read.known else read.source}")
+    )
 
 
 def _read(ask: Callable[[], tuple[str, str]]) -> tuple[Fact[str], Fact[str]]:
     told = _one(ask)
     path, version = told.value or ("", "")
-    return Fact(path, told.source), Fact(version, told.source) if told.known else Fact(None, told.source)
+    return Fact(path, told.source), Fact(version, told.source) if told.known else Fact(
+        None, told.source
+    )
 
 
 def _one(ask: Callable[[], T]) -> Fact[T]:

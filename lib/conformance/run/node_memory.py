@@ -23,7 +23,8 @@ class NodeMemory(Generic[T]):
 
         What is ``known`` by node beforehand is not asked for.
         """
-        self._learn, self._learnt = learn, learnt
+        self._learn = learn
+        self._learnt = learnt
         self._lock = threading.Lock()
         self._known = dict(known or {})
 

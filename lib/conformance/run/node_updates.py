@@ -41,7 +41,16 @@ class NodeUpdates:
         try:
             found = [name.upper() for name in hosts.updates(node) if KB.fullmatch(name)]
         except SuiteError as error:
-            return Fact(None, f"{self._reasons[node]}; the node itself could not be asked: {first_line(error)}")
+            return Fact(
+                None,
+                f"{self._reasons[node]}; the node itself could not be asked: {first_line(error)}",
+            )
         if not found:
-            return Fact(None, f"{self._reasons[node]}; Win32_QuickFixEngineering of the node lists no update")
-        return Fact(", ".join(dict.fromkeys(found)), "updates that Win32_QuickFixEngineering of the node lists")
+            return Fact(
+                None,
+                f"{self._reasons[node]}; Win32_QuickFixEngineering of the node lists no update",
+            )
+        return Fact(
+            ", ".join(dict.fromkeys(found)),
+            "updates that Win32_QuickFixEngineering of the node lists",
+        )

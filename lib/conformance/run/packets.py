@@ -17,14 +17,20 @@ FLAGS = ((0x02, "SYN"), (0x10, "ACK"), (0x04, "RST"), (0x01, "FIN"), (0x08, "PSH
 def pcap(capture: Capture) -> bytes:
     """The file.  Interfaces have numbers in it, in the order of their names."""
     numbers = {
-        name: number for number, name in enumerate(sorted({packet.interface for packet in capture.packets}), start=1)
+        name: number
+        for number, name in enumerate(
+            sorted({packet.interface for packet in capture.packets}), start=1
+        )
     }
     parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, LINUX_SLL2)]
     for packet in capture.packets:
-        head = struct.pack(">HHIHBB8x", IPV4, 0, numbers[packet.interface], packet.hardware, packet.way, 0)
+        head = struct.pack(
+            ">HHIHBB8x", IPV4, 0, numbers[packet.interface], packet.hardware, packet.way, 0
+        )
         whole = struct.unpack_from(">H", packet.data, 2)[0] if len(packet.data) >= 4 else 0
         seconds, micros = divmod(round(packet.at * 1_000_000), 1_000_000)
-        kept, length = len(head) + len(packet.data), len(head) + max(whole, len(packet.data))
+        kept = len(head) + len(packet.data)
+        length = len(head) + max(whole, len(packet.data))
         parts.append(struct.pack("<IIII", seconds, micros, kept, length) + head + packet.data)
     return b"".join(parts)
 
@@ -32,11 +38,18 @@ def pcap(capture: Capture) -> bytes:
 def text(capture: Capture, vxlan_port: int) -> str:
     """A line each, oldest first, with what is inside VXLAN behind the packet that carries it."""
     lines = [
-        f"{_time(packet)} {_way(packet)} {' | '.join(_told(packet.data, vxlan_port))}" for packet in capture.packets
+        f"{_time(packet)} {_way(packet)} {' | '.join(_told(packet.data, vxlan_port))}"
+        for packet in capture.packets
     ]
     lines += ["no packet of these addresses"] if not lines else []
-    lines += ["it ended before its time, with as many packets as it may have"] if capture.full else []
-    lines += [f"the kernel dropped {capture.dropped} packets of all kinds meanwhile"] if capture.dropped else []
+    lines += (
+        ["it ended before its time, with as many packets as it may have"] if capture.full else []
+    )
+    lines += (
+        [f"the kernel dropped {capture.dropped} packets of all kinds meanwhile"]
+        if capture.dropped
+        else []
+    )
     return "\n".join(lines)
 
 
@@ -54,14 +67,18 @@ def _told(data: bytes, vxlan_port: int) -> Iterator[str]:
         yield f"no IPv4 packet: {data[:24].hex()}"
         return
     size = (data[0] & 15) * 4
-    source, target = ipaddress.IPv4Address(data[12:16]), ipaddress.IPv4Address(data[16:20])
+    source = ipaddress.IPv4Address(data[12:16])
+    target = ipaddress.IPv4Address(data[16:20])
     length, fragment = struct.unpack_from(">H2xH", data, 2)
-    protocol, inside = data[9], data[size:]
+    protocol = data[9]
+    inside = data[size:]
     words = [f"{source} > {target}", PROTOCOLS.get(protocol, f"protocol {protocol}")]
     if fragment & 0x1FFF:
         yield " ".join([*words, f"later fragment, {length} bytes"])
         return
-    ports = struct.unpack_from(">HH", inside) if protocol in {6, 17, 132} and len(inside) >= 4 else ()
+    ports = (
+        struct.unpack_from(">HH", inside) if protocol in {6, 17, 132} and len(inside) >= 4 else ()
+    )
     words += [f"{ports[0]} > {ports[1]}"] if ports else []
     if protocol == 6 and len(inside) >= 14:
         words.append("+".join(name for flag, name in FLAGS if inside[13] & flag) or "no flags")

@@ -50,7 +50,9 @@ class PlannedTest:
     @property
     def about_windows(self) -> bool:
         """Whether it says anything about Windows: it needs a node, and its parts do not speak of Linux alone."""
-        return self.needs.windows > 0 and any(part.about_windows for part in self.parts or (ClaimPart(claim=""),))
+        return self.needs.windows > 0 and any(
+            part.about_windows for part in self.parts or (ClaimPart(claim=""),)
+        )
 
     def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
         """The claims it decides, each once."""
@@ -81,17 +83,25 @@ def prospect_of(
     return known.hindered(*hindered) if hindered else known
 
 
-def _hindered(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+def _hindered(
+    test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
+) -> tuple[str, str] | None:
     """Why a test cannot run although it says something about this cluster, and what to do."""
     beyond = [why for use, why in BEYOND_NAMESPACES.items() if use in test.uses]
     if settings.namespaces_prefix and beyond:
         role = "disruptive" if "disruption" in test.uses else "standard"
-        return beyond[0], f"run it without --namespaces-prefix, under the role of manifests/rbac/{role}.yaml"
+        return beyond[
+            0
+        ], f"run it without --namespaces-prefix, under the role of manifests/rbac/{role}.yaml"
     if lacking := _forbidden(test, settings):
         return lacking
-    changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]
+    changing = [
+        isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING
+    ]
     if refusal := (
-        _not_allowed(changing, settings) or _too_wide(changing, facts, settings) or _too_late(changing, settings)
+        _not_allowed(changing, settings)
+        or _too_wide(changing, facts, settings)
+        or _too_late(changing, settings)
     ):
         return refusal
     return _lack(test.needs, facts, settings, otherwise=test.otherwise)
@@ -105,13 +115,21 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
     if whole and not settings.cluster_disruptive:
         if settings.not_cluster_disruptive:
             return settings.not_cluster_disruptive, "only its owner should"
-        return "it changes something that the whole cluster shares", "allow that with --allow-cluster-disruptive"
+        return (
+            "it changes something that the whole cluster shares",
+            "allow that with --allow-cluster-disruptive",
+        )
     if changing and not settings.disruptive:
-        return "it changes something beyond the run's own namespaces", "allow that with --allow-disruptive"
+        return (
+            "it changes something beyond the run's own namespaces",
+            "allow that with --allow-disruptive",
+        )
     return None
 
 
-def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -> tuple[str, str] | None:
+def _too_wide(
+    changing: Sequence[Isolation], facts: Facts, settings: Settings
+) -> tuple[str, str] | None:
     """Why what changes the whole cluster is refused, and what to do.
 
     On a node that is not covered nobody would see what it does, and many nodes are longer away than patience lasts.
@@ -137,9 +155,11 @@ def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -
 
 def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
     """Why nothing is changed any more: the user's credentials end before it could be put back.  And what to do."""
-    timings, ends = settings.timings, settings.token_ends
+    timings = settings.timings
+    ends = settings.token_ends
     node = timings.windows.felix_restart + timings.windows.pod_ready
-    needed, left = timings.run.put_back if _whole(changing) else node, (ends or 0.0) - time.time()
+    needed = timings.run.put_back if _whole(changing) else node
+    left = (ends or 0.0) - time.time()
     if not changing or ends is None or left >= needed:
         return None
     at = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%SZ}, in {max(0.0, left):.0f} s"
@@ -164,7 +184,10 @@ def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
         if use in settings.lacking and (asked or use != "disruption"):
             lines = settings.lacking[use]
             more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
-            return f"the run's user may not {lines[0]}{more}", f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
+            return (
+                f"the run's user may not {lines[0]}{more}",
+                f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml",
+            )
     return None
 
 
@@ -173,19 +196,25 @@ def writes_calico_policies(facts: Facts, settings: Settings) -> bool:
     return CALICO_V3 in (facts.calico_apis.value or ()) or settings.calicoctl is not None
 
 
-def by_kubernetes(tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings) -> str:
+def by_kubernetes(
+    tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings
+) -> str:
     """Which claims Kubernetes' form of a Calico policy decided, since that cannot be written here; empty: none."""
     if writes_calico_policies(facts, settings):
         return ""
     there = set(ran)
-    claims = {part.claim for test in tests if test.otherwise and test.test in there for part in test.parts}
+    claims = {
+        part.claim for test in tests if test.otherwise and test.test in there for part in test.parts
+    }
     if not claims:
         return ""
     names = ", ".join(sorted(claims))
     return f"{CALICO_V3} is not served: {names} decided by the same policy as Kubernetes writes it, not by Calico's"
 
 
-def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) -> tuple[str, str] | None:
+def _lack(
+    needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool
+) -> tuple[str, str] | None:
     """What is missing and how to get it; host access is found out when the pods are made."""
     wanted: tuple[tuple[OS, int], ...] = (("linux", needs.linux), ("windows", needs.windows))
     for os, count in wanted:
@@ -203,8 +232,9 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
             "install Calico's API server (operator: APIServer default)"
         )
     if needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings):
-        return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
-            "install Calico's API server, or name a calicoctl by --calicoctl=PATH"
+        return (
+            f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})",
+            ("install Calico's API server, or name a calicoctl by --calicoctl=PATH"),
         )
     if needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"):
         return (
@@ -213,7 +243,10 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
             "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
         )
     if needs.external_target and settings.external_target is None:
-        return "it needs a host beyond the cluster that answers ping", "name it by --external-target ADDRESS[:PORT]"
+        return (
+            "it needs a host beyond the cluster that answers ping",
+            "name it by --external-target ADDRESS[:PORT]",
+        )
     if needs.calicoctl and not settings.calicoctl:
         return "it needs calicoctl", "name it by --calicoctl=PATH"
     return None
@@ -233,7 +266,10 @@ def assign_exclusivity(
     for test in tests:
         wanted = isolation_of(test.parts, claims)
         kinds = {isolation.kind for isolation in wanted}
-        runs = not (kinds & CHANGING or test.last) or not prospect_of(test, claims, facts, settings).verdict
+        runs = (
+            not (kinds & CHANGING or test.last)
+            or not prospect_of(test, claims, facts, settings).verdict
+        )
         if not kinds & CHANGING or not runs:
             found.append(Exclusivity(kind="last") if test.last and runs else SHARED)
             continue
@@ -241,11 +277,19 @@ def assign_exclusivity(
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
         number = dealt[os, test.one_node]
         dealt[os, test.one_node] += 1
-        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
+        nodes = (
+            [settings.disruptive_node]
+            if settings.disruptive_node
+            else _nodes(facts, settings, os, number)
+        )
         nodes = nodes[:1] if test.one_node else nodes
         kind: ExclusivityKind = "cluster" if whole or not nodes else "node"
         found.append(
-            Exclusivity(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ())
+            Exclusivity(
+                kind=kind,
+                node=nodes[0] if nodes else "",
+                also=tuple(nodes[1:]) if kind == "node" else (),
+            )
         )
     return found
 

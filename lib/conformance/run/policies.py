@@ -24,7 +24,9 @@ from conformance.policy import placeholders
 from conformance.policy.placeholders import Named
 
 GROUP = "projectcalico.org/"
-TIER, CLUSTER, ACCOUNT = "Tier", "ClusterNetworkPolicy", "ServiceAccount"
+TIER = "Tier"
+CLUSTER = "ClusterNetworkPolicy"
+ACCOUNT = "ServiceAccount"
 
 
 class Policy:
@@ -42,9 +44,13 @@ class Policy:
         gone: Callable[[str], object] = lambda label: None,
     ) -> None:
         """``gone`` hears of each policy that was removed."""
-        self._path, self._namespace = path, namespace
-        self._changes, self._calico = changes, calico
-        self._removed_within, self._attach, self._gone = removed_within, attach, gone
+        self._path = path
+        self._namespace = namespace
+        self._changes = changes
+        self._calico = calico
+        self._removed_within = removed_within
+        self._attach = attach
+        self._gone = gone
         self._applied: dict[ObjectRef, tuple[float, Obj]] = {}
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
@@ -67,7 +73,9 @@ class Policy:
         self._attach("policies in force", manifest.dump(filled))
         self._write(filled, into)
         self.change = PolicyChange(
-            what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
+            what=", ".join(target.label for target in self._applied),
+            at=time.monotonic(),
+            enforced_at=_side(filled),
         )
 
     def filled(self, *, into: str = "", **named: Named) -> Later:
@@ -79,14 +87,23 @@ class Policy:
 
         That comes, goes, and comes again.
         """
-        there, change = [(target.namespace, obj) for target, (_, obj) in self._applied.items()], self.change
+        there = [(target.namespace, obj) for target, (_, obj) in self._applied.items()]
+        change = self.change
         self.remove()
         for mark in ({}, {IRRELEVANT: "yes"}):
             for into, obj in there:
-                given = {key: {**obj["metadata"].get(key, {}), **mark} for key in ("labels", "annotations")}
+                given = {
+                    key: {**obj["metadata"].get(key, {}), **mark}
+                    for key in ("labels", "annotations")
+                }
                 self._write([{**obj, "metadata": {**obj["metadata"], **given}}], into)
-        whose = "calico" if any(target.api_version.startswith(GROUP) for target in self._applied) else "kubernetes"
-        beside, before = manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml"), set(self._applied)
+        whose = (
+            "calico"
+            if any(target.api_version.startswith(GROUP) for target in self._applied)
+            else "kubernetes"
+        )
+        beside = manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml")
+        before = set(self._applied)
         self._write(beside, self._namespace)
         self._remove([target for target in self._applied if target not in before])
         self._write(beside, self._namespace)
@@ -99,7 +116,9 @@ class Policy:
             target = reference(obj, namespace)
             self._applied[target] = time.monotonic(), obj
             try:
-                self._writer(target).apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+                self._writer(target).apply(
+                    obj, f"the test's policy, {self._path}", namespace=namespace
+                )
             except MissingCapability:  # nothing was written, and nothing can be deleted
                 del self._applied[target]
                 raise
@@ -132,8 +151,12 @@ class Policy:
         for target in reversed(targets):
             try:
                 self._writer(target).delete(target, "its test is over")
-                unread = self._changes.dry_run or target.kind == ACCOUNT  # which not every user may read
-                if not unread and self._changes.kube.discovery.serves(target.api_version, target.kind):
+                unread = (
+                    self._changes.dry_run or target.kind == ACCOUNT
+                )  # which not every user may read
+                if not unread and self._changes.kube.discovery.serves(
+                    target.api_version, target.kind
+                ):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
                 self._gone(target.label)
@@ -154,7 +177,10 @@ class Policy:
     def in_force(self) -> list[str]:
         """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago``."""
         now = time.monotonic()
-        return [f"{target.label}, applied {now - at:.0f} s ago" for target, (at, _) in self._applied.items()]
+        return [
+            f"{target.label}, applied {now - at:.0f} s ago"
+            for target, (at, _) in self._applied.items()
+        ]
 
 
 @dataclass(frozen=True)
@@ -167,7 +193,11 @@ class Later:
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
     """Where policies of these types are enforced: ingress at the target, egress at the source."""
     specs = [obj.get("spec") or {} for obj in policies if obj["kind"] != TIER]
-    types = {type_ for spec in specs for type_ in spec.get("types") or spec.get("policyTypes") or ["Ingress"]}
+    types = {
+        type_
+        for spec in specs
+        for type_ in spec.get("types") or spec.get("policyTypes") or ["Ingress"]
+    }
     if types == {"Egress"}:
         return "source"
     return "target" if types == {"Ingress"} else "both"

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import NAMESPACE_PREFIX, RUN_LABEL, WORKER_LABEL, Ownership, labels_of
+from conformance.kube.ownership import (
+    NAMESPACE_PREFIX,
+    RUN_LABEL,
+    WORKER_LABEL,
+    Ownership,
+    labels_of,
+)
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.decision import Side
@@ -39,7 +45,10 @@ FRESH = 3.0
 """s.  For so long what passed is not asked again under the same policies of the run."""
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
 """Beginnings of names under which Calico's API serves policies of Kubernetes' APIs a second time."""
-ADMIN_TIERS = {"AdminNetworkPolicy": "adminnetworkpolicy", "BaselineAdminNetworkPolicy": "baselineadminnetworkpolicy"}
+ADMIN_TIERS = {
+    "AdminNetworkPolicy": "adminnetworkpolicy",
+    "BaselineAdminNetworkPolicy": "baselineadminnetworkpolicy",
+}
 """Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
 EXEMPT = (
     "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && !(projectcalico.org/name "
@@ -76,8 +85,11 @@ class Look:
 
 def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
     """Read all kinds of policies that this cluster serves; staged ones decide nothing and are left out."""
-    unread, versions = list[str](), list[str]()
-    calico = next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), None)
+    unread = list[str]()
+    versions = list[str]()
+    calico = next(
+        (api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), None
+    )
 
     def listed(api: str, kind: str) -> list[Obj]:
         try:
@@ -85,7 +97,9 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
             versions.append(version)
             return found
         except ApiRefused as refusal:
-            right = f"the run's user may not list {kind} ({api}): bind manifests/rbac/read-only.yaml"
+            right = (
+                f"the run's user may not list {kind} ({api}): bind manifests/rbac/read-only.yaml"
+            )
             unread.append(right if refusal.forbidden else f"{kind} ({api}): {refusal.message}")
         except SuiteError as error:
             unread.append(f"{kind} ({api}): {str(error).splitlines()[0]}")
@@ -93,7 +107,9 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
 
     tiers = {tier["metadata"]["name"]: tier for tier in (listed(calico, "Tier") if calico else [])}
     wanted = [(KUBERNETES, "NetworkPolicy")]
-    wanted += [(calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy")] if calico else []
+    wanted += (
+        [(calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy")] if calico else []
+    )
     wanted += [
         (api, kind)
         for api in ADMIN
@@ -108,12 +124,21 @@ def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
     ]
     if any(not mine and _chooses_by_labels(policy) for policy, mine in found):
         sets = [one for kind in SETS for one in listed(str(calico), kind)]
-        found = [(_beside(policy, sets) if _chooses_by_labels(policy) else policy, mine) for policy, mine in found]
+        found = [
+            (_beside(policy, sets) if _chooses_by_labels(policy) else policy, mine)
+            for policy, mine in found
+        ]
     served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
     endpoints = listed(str(calico), "HostEndpoint") if served else []
     unlabelled = {"": ""}  # it is an endpoint all the same
-    hosts = {str((one.get("spec") or {}).get("node")): labels_of(one) or unlabelled for one in endpoints}
-    found += [(_of_host(str(calico), one), False) for one in endpoints if not (one.get("spec") or {}).get("profiles")]
+    hosts = {
+        str((one.get("spec") or {}).get("node")): labels_of(one) or unlabelled for one in endpoints
+    }
+    found += [
+        (_of_host(str(calico), one), False)
+        for one in endpoints
+        if not (one.get("spec") or {}).get("profiles")
+    ]
     return Look(tuple(found), tuple(unread), versions[0] if versions else "", tuple(wanted), hosts)
 
 
@@ -125,7 +150,10 @@ def beforehand(kube: Kube, run: Ownership) -> Beforehand:
     end = End(namespace=run.namespace, of_namespace=space)
     directions: tuple[Direction, ...] = ("ingress", "egress")
     ways = [
-        ("this run's pods", Way(direction=each, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)))
+        (
+            "this run's pods",
+            Way(direction=each, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)),
+        )
         for each in directions
     ]
     closing, opening = (_told(found.foreign, ways, seen, surely=False) for seen in SEEN)
@@ -138,23 +166,33 @@ def beforehand(kube: Kube, run: Ownership) -> Beforehand:
 
 
 def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignPolicy:
-    meta, spec = obj["metadata"], obj.get("spec") or {}
+    meta = obj["metadata"]
+    spec = obj.get("spec") or {}
     baseline = kind == "BaselineAdminNetworkPolicy" or str(spec.get("tier")) == "Baseline"
     tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT)
     there = tiers.get(tier) or {"metadata": {}}
     known = there.get("spec") or {}
-    order, versions = known.get("order"), [one["metadata"].get("resourceVersion") for one in (obj, there)]
+    order = known.get("order")
+    versions = [one["metadata"].get("resourceVersion") for one in (obj, there)]
     return ForeignPolicy(
-        kind=kind, name=str(meta["name"]), namespace=str(meta.get("namespace") or ""), api=api,
-        uid=str(meta.get("uid") or ""), version="/".join(filter(None, versions)), spec=spec, tier=tier,
+        kind=kind,
+        name=str(meta["name"]),
+        namespace=str(meta.get("namespace") or ""),
+        api=api,
+        uid=str(meta.get("uid") or ""),
+        version="/".join(filter(None, versions)),
+        spec=spec,
+        tier=tier,
         tier_passes=known.get("defaultAction") == "Pass",
-        before_default=not baseline and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
-    )  # fmt: skip
+        before_default=not baseline
+        and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
+    )
 
 
 def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
     """What a HostEndpoint without a profile does to its node by itself: whatever no policy allows is denied."""
-    node, spec = (endpoint.get("spec") or {}).get("node"), {"types": ["Ingress", "Egress"]}
+    node = (endpoint.get("spec") or {}).get("node")
+    spec = {"types": ["Ingress", "Egress"]}
     return replace(_policy(api, "HostEndpoint", endpoint, {}), namespace=f"node {node}", spec=spec)
 
 
@@ -169,7 +207,11 @@ def as_told(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
 
     tiers = {tier["metadata"]["name"]: tier for tier in (listed("Tier") if api in CALICO else [])}
     policy = _policy(api, kind, obj, tiers)
-    return _beside(policy, [one for each in SETS for one in listed(each)]) if _chooses_by_labels(policy) else policy
+    return (
+        _beside(policy, [one for each in SETS for one in listed(each)])
+        if _chooses_by_labels(policy)
+        else policy
+    )
 
 
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
@@ -188,7 +230,9 @@ def _beside(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
         )
         for one in sets
     ]
-    version = "/".join([policy.version, *(str(one["metadata"].get("resourceVersion")) for one in sets)])
+    version = "/".join(
+        [policy.version, *(str(one["metadata"].get("resourceVersion")) for one in sets)]
+    )
     return replace(policy, sets=tuple(nets), version=version)
 
 
@@ -229,20 +273,33 @@ class PoliciesThere:
 
     def __call__(self, pods: Sequence[Workload]) -> list[str]:
         """``NetworkPolicy demo/deny (networking.k8s.io/v1)``, of those that may select a pod; and what is not read."""
-        now, known = self.look(), self._ends(pods)
+        now = self.look()
+        known = self._ends(pods)
         directions: tuple[Direction, ...] = ("ingress", "egress")
         found = [
             f"{policy.label} ({policy.api})" + ("" if own else ", not the run's own")
             for policy, own in now.policies
-            if any(policy.selects(end, each) is not False for end in known.values() for each in directions)
+            if any(
+                policy.selects(end, each) is not False
+                for end in known.values()
+                for each in directions
+            )
         ]
         return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
 
     def excuse(
-        self, source: Workload, target: Target, seen: Seen, *, protocol: str = "", since: float | None = None,
-        otherwise: float | None = None, at: Side = "both", lasting: bool = False,
+        self,
+        source: Workload,
+        target: Target,
+        seen: Seen,
+        *,
+        protocol: str = "",
+        since: float | None = None,
+        otherwise: float | None = None,
+        at: Side = "both",
+        lasting: bool = False,
         among: Sequence[ForeignPolicy] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Which policies of others could give what was seen on a way; empty: none.
 
         ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
@@ -253,17 +310,23 @@ class PoliciesThere:
         """
         looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
         looks += [past for when, past in self._looks if since and when >= since and not lasting]
-        several = {(policy.uid, policy.version): policy for past in looks for policy in past.foreign}
-        foreign, meddled = among or (), [] if among is not None else self._meddled(looks[0])
+        several = {
+            (policy.uid, policy.version): policy for past in looks for policy in past.foreign
+        }
+        foreign = among or ()
+        meddled = [] if among is not None else self._meddled(looks[0])
         if among is None:
             foreign = [
                 policy
                 for policy in several.values()
-                if not self._was_there(policy, otherwise) and (self._was_there(policy, since) or not lasting)
+                if not self._was_there(policy, otherwise)
+                and (self._was_there(policy, since) or not lasting)
             ]
         targets = [target] if target.host or target.backends else [target, *self._dns()]
         pods = [source, *(pod for each in targets for pod in each.backends)]
-        relabelled, services = (self._relabelled(pods), self._services(target)) if among is None else (False, [])
+        relabelled, services = (
+            (self._relabelled(pods), self._services(target)) if among is None else (False, [])
+        )
         passed: Sequence[ForeignPolicy] | None = () if lasting or among is not None else None
         if not (foreign or meddled or relabelled or services):
             foreign = passed = self._passing(since) if passed is None else passed
@@ -276,14 +339,24 @@ class PoliciesThere:
 
         now = ways(self._ends(pods))
         ends = [(way.end, way.direction) for _, way in now]
-        told = services + [text for text, one in meddled if any(one.selects(*end) is not False for end in ends)]
+        told = services + [
+            text for text, one in meddled if any(one.selects(*end) is not False for end in ends)
+        ]
         if relabelled:
             before = ways(self._ends(pods, as_made=True))
-            turned = [each for each, _ in looks[0].policies if not _told([each], before, seen, surely=False)]
+            turned = [
+                each
+                for each, _ in looks[0].policies
+                if not _told([each], before, seen, surely=False)
+            ]
             by = _told(turned, now, seen, surely=False)
             told += [f"since somebody changed labels of its namespace {by}"] if by else []
-        text = "; ".join(filter(None, [*dict.fromkeys(told), _told(foreign, now, seen, surely=False)]))
-        return text or ("" if passed is not None else _told(self._passing(since), now, seen, surely=False))
+        text = "; ".join(
+            filter(None, [*dict.fromkeys(told), _told(foreign, now, seen, surely=False)])
+        )
+        return text or (
+            "" if passed is not None else _told(self._passing(since), now, seen, surely=False)
+        )
 
     def _passing(self, since: float | None) -> list[ForeignPolicy]:
         """Policies of others that came or changed since a way was asked first, or this worker changed one of its own.
@@ -292,7 +365,9 @@ class PoliciesThere:
         """
         before = [past for when, past in self._looks if since is not None and when <= since]
         made = [obj for target, obj in list(self.changes.kept.items()) if target.kind in READ]
-        versions = [past.version for past in before] + [str(obj["metadata"].get("resourceVersion")) for obj in made]
+        versions = [past.version for past in before] + [
+            str(obj["metadata"].get("resourceVersion")) for obj in made
+        ]
         version = max((int(one) for one in versions if one.isdigit()), default=0)
         if not version or (version == self._heard[0] and time.monotonic() - self._heard[1] < FRESH):
             return self._heard[2] if version else []
@@ -304,7 +379,9 @@ class PoliciesThere:
             try:
                 for event in self.kube.watch(api, kind, None, str(version), seconds=1.0):
                     obj = event["object"]
-                    there = known.get(str(obj["metadata"].get("uid")), {}) == (obj.get("spec") or {})
+                    there = known.get(str(obj["metadata"].get("uid")), {}) == (
+                        obj.get("spec") or {}
+                    )
                     if event["type"] != "BOOKMARK" and not (there or own(obj)):
                         found[obj["metadata"]["resourceVersion"]] = obj
             except SuiteError:
@@ -312,27 +389,39 @@ class PoliciesThere:
             return [as_told(self.kube, api, kind, obj) for obj in found.values()]
 
         with ThreadPoolExecutor(8) as pool:
-            several = [one for each in pool.map(lambda way: heard(*way), self._looks[-1][1].kinds) for one in each]
+            several = [
+                one
+                for each in pool.map(lambda way: heard(*way), self._looks[-1][1].kinds)
+                for one in each
+            ]
         self._heard = version, time.monotonic(), several
         return several
 
     def _meddled(self, now: Look) -> list[tuple[str, ForeignPolicy]]:
         """What somebody did to policies of this worker, as it made them and as they are; none where that is unread."""
-        there, found = {policy.uid: policy for policy, _ in now.policies}, list[tuple[str, ForeignPolicy]]()
+        there = {policy.uid: policy for policy, _ in now.policies}
+        found = list[tuple[str, ForeignPolicy]]()
         for target, obj in [] if now.unread else list(self.changes.kept.items()):
             made = _policy(target.api_version, target.kind, obj, {})
             left = there.get(made.uid, made if target.kind not in READ else None)
             if left is None:
                 found.append((f"somebody's deletion of {made.label}", made))
-            elif left.spec != made.spec and left.version.partition("/")[0] != made.version:  # else in other words
+            elif (
+                left.spec != made.spec and left.version.partition("/")[0] != made.version
+            ):  # else in other words
                 found += [(f"somebody's edit of {made.label}", one) for one in (made, left)]
         return found
 
     def _services(self, target: Target) -> list[str]:
         """What somebody did to a Service of this worker by which a target is called."""
-        found, spaces = [], {pod.namespace for pod in target.backends}
+        found = []
+        spaces = {pod.namespace for pod in target.backends}
         for one, made in list(self.changes.kept.items()):
-            if one.kind == "Service" and one.namespace in spaces and one.name in target.name.split():
+            if (
+                one.kind == "Service"
+                and one.namespace in spaces
+                and one.name in target.name.split()
+            ):
                 try:
                     left = self.kube.find("v1", "Service", one.name, one.namespace)
                 except SuiteError:
@@ -344,7 +433,9 @@ class PoliciesThere:
     def _relabelled(self, pods: Iterable[Workload]) -> bool:
         """Whether a namespace of some pods has other labels than this worker gave it."""
         spaces = {ObjectRef(api_version="v1", kind="Namespace", name=pod.namespace) for pod in pods}
-        there = [(self.changes.kept.get(one), self._read("Namespace", one.name, None)) for one in spaces]
+        there = [
+            (self.changes.kept.get(one), self._read("Namespace", one.name, None)) for one in spaces
+        ]
         return any(made and now and labels_of(made) != labels_of(now) for made, now in there)
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
@@ -359,7 +450,9 @@ class PoliciesThere:
 
     def _closing(self, now: Look, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         spaces = {pod.namespace for source, target, _ in ways for pod in (source, *target.backends)}
-        if not any(map(_may_close(spaces), now.foreign)):  # the usual case, which asks nothing of the cluster
+        if not any(
+            map(_may_close(spaces), now.foreign)
+        ):  # the usual case, which asks nothing of the cluster
             return [""] * len(ways)
         ends = self._ends([pod for source, target, _ in ways for pod in (source, *target.backends)])
         found = []
@@ -372,7 +465,9 @@ class PoliciesThere:
     def _was_there(self, policy: ForeignPolicy, moment: float | None) -> bool:
         """Whether it was there by then (``time.monotonic``), as it is here."""
         then = [past for when, past in self._looks if moment is not None and when <= moment]
-        return (policy.uid, policy.version) in {(there.uid, there.version) for past in then for there in past.foreign}
+        return (policy.uid, policy.version) in {
+            (there.uid, there.version) for past in then for there in past.foreign
+        }
 
     def _ends(self, pods: Sequence[Workload], *, as_made: bool = False) -> dict[str, End]:
         """Each pod's end, by uid; ``as_made``: with the labels that this worker gave its namespace."""
@@ -380,18 +475,28 @@ class PoliciesThere:
         found: dict[str, End] = {}
         for pod in {pod.uid: pod for pod in pods}.values():
             if pod.namespace not in spaces:
-                made = self.changes.kept.get(ObjectRef(api_version="v1", kind="Namespace", name=pod.namespace))
-                spaces[pod.namespace] = (made if as_made else None) or self._read("Namespace", pod.namespace, None)
-            found[pod.uid] = end_of(self._read("Pod", pod.pod, pod.namespace), spaces[pod.namespace], pod)
+                made = self.changes.kept.get(
+                    ObjectRef(api_version="v1", kind="Namespace", name=pod.namespace)
+                )
+                spaces[pod.namespace] = (made if as_made else None) or self._read(
+                    "Namespace", pod.namespace, None
+                )
+            found[pod.uid] = end_of(
+                self._read("Pod", pod.pod, pod.namespace), spaces[pod.namespace], pod
+            )
             if pod.host_network:
                 host = self._looks[-1][1].hosts.get(pod.node) or {}
-                found[pod.uid] = End(namespace=f"node {pod.node}", pod={}, calico=host, of_namespace={})
+                found[pod.uid] = End(
+                    namespace=f"node {pod.node}", pod={}, calico=host, of_namespace={}
+                )
         return found
 
     def _dns(self) -> list[Target]:
         """The cluster's DNS pods, as they are behind their Service; none where they are not found."""
         try:
-            return [replace(pod, path=Addressing.CLUSTER_IP) for pod in ClusterDns(self.kube, "").pods()]
+            return [
+                replace(pod, path=Addressing.CLUSTER_IP) for pod in ClusterDns(self.kube, "").pods()
+            ]
         except SuiteError:
             return []
 
@@ -408,7 +513,9 @@ class PoliciesThere:
                 yield f"{label}, deleted {now - when:.0f} s ago"
 
 
-def _told(foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], seen: Seen, *, surely: bool) -> str:
+def _told(
+    foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], seen: Seen, *, surely: bool
+) -> str:
     """``GlobalNetworkPolicy company-wide denies ingress of demo/server``, for each that could give what was seen."""
     found = []
     for policy in foreign:
@@ -423,17 +530,28 @@ def _told(foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], see
 def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:
     """Whether a policy could close anything of pods in these namespaces, of which nothing else is known."""
     directions: tuple[Direction, ...] = ("ingress", "egress")
-    ways = [Way(direction=each, end=End(namespace=space), other=End()) for space in spaces for each in directions]
+    ways = [
+        Way(direction=each, end=End(namespace=space), other=End())
+        for space in spaces
+        for each in directions
+    ]
     return lambda policy: any(policy.could(way, "closed") is not False for way in ways)
 
 
-def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: str) -> Iterator[tuple[str, Way]]:
+def _ways(
+    ends: Mapping[str, End], source: Workload, target: Target, protocol: str
+) -> Iterator[tuple[str, Way]]:
     """Each direction at each end; a node is under policies of its HostEndpoint alone, and reaches its pods always."""
-    name, here = protocol or target.protocol.upper(), ends[source.uid]
+    name = protocol or target.protocol.upper()
+    here = ends[source.uid]
     ports = tuple(dict.fromkeys(port for port in (target.port, target.backend_port) if port))
     plain = target.path is Addressing.POD_IP  # behind a Service the source may have been translated
     for backend in target.backends or (None,):
-        there = ends[backend.uid] if backend else End(address="" if target.path is Addressing.NAME else target.host)
+        there = (
+            ends[backend.uid]
+            if backend
+            else End(address="" if target.path is Addressing.NAME else target.host)
+        )
         of_its_node = plain and source.host_network and backend and source.node == backend.node
         if not source.host_network or (here.calico and not of_its_node):
             yield (
@@ -443,7 +561,13 @@ def _ways(ends: Mapping[str, End], source: Workload, target: Target, protocol: s
         if backend and not backend.host_network and not of_its_node:
             yield (
                 f"{backend.namespace}/{backend.pod}",
-                Way(direction="ingress", end=there, other=here if plain else End(), protocol=name, ports=ports[-1:]),
+                Way(
+                    direction="ingress",
+                    end=there,
+                    other=here if plain else End(),
+                    protocol=name,
+                    ports=ports[-1:],
+                ),
             )
 
 

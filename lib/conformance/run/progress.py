@@ -22,7 +22,9 @@ class Progress:
         told: Callable[[], None] = lambda: None,
     ) -> None:
         """Within ``uncaptured()``, what is printed reaches the user; ``told`` is called when something was."""
-        self._every, self._uncaptured, self._heard = every, uncaptured, told
+        self._every = every
+        self._uncaptured = uncaptured
+        self._heard = told
         self._lock = threading.Lock()
         self._begin: dict[str, float] = {}
         self._told: dict[str, float] = {}
@@ -55,14 +57,21 @@ class Alive:
     """
 
     def __init__(self) -> None:
-        self._doing, self._since, self._last, self._descriptor = "", 0.0, 0.0, 2
+        self._doing = ""
+        self._since = 0.0
+        self._last = 0.0
+        self._descriptor = 2
         self._ended = threading.Event()
 
     def begin(self, every: float, descriptor: int) -> None:
         """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at most."""
         self._ended.clear()
-        self._descriptor = os.dup(descriptor)  # pytest closes its own at Ctrl-C, and another file gets that number
-        threading.Thread(target=self._watch, args=(every, self._descriptor), name="alive", daemon=True).start()
+        self._descriptor = os.dup(
+            descriptor
+        )  # pytest closes its own at Ctrl-C, and another file gets that number
+        threading.Thread(
+            target=self._watch, args=(every, self._descriptor), name="alive", daemon=True
+        ).start()
 
     def end(self) -> None:
         self._ended.set()
@@ -74,7 +83,8 @@ class Alive:
     def doing(self, what: str) -> None:
         """This goes on from now on; empty: nothing that takes its time."""
         if what != self._doing:
-            self._doing, self._since = what, time.monotonic()
+            self._doing = what
+            self._since = time.monotonic()
 
     def say(self, line: str) -> None:
         """At once, from wherever: a handler of a signal may be called in the midst of printing."""
@@ -84,7 +94,8 @@ class Alive:
     def _watch(self, every: float, descriptor: int) -> None:
         self.heard()
         while not self._ended.wait(every / 10):
-            now, what = time.monotonic(), self._doing
+            now = time.monotonic()
+            what = self._doing
             if what and now - self._last >= every:
                 self.heard()
                 self.say(f"[{now - self._since:.0f} s] {what}")

@@ -50,9 +50,15 @@ class Beforehand:
     def lines(self) -> list[str]:
         told = "; ".join(filter(None, [self.closing, self.opening]))
         found = (
-            [f"policies of others: {told}: what they decide is INCONCLUSIVE or NOT_RUN; {self.exempt}"] if told else []
+            [
+                f"policies of others: {told}: what they decide is INCONCLUSIVE or NOT_RUN; {self.exempt}"
+            ]
+            if told
+            else []
         )
-        return found + ([f"policies of others could not be read: {self.unread}"] if self.unread else [])
+        return found + (
+            [f"policies of others could not be read: {self.unread}"] if self.unread else []
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +141,9 @@ class Provider(Protocol):
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""
 
-    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
+    def put_back(
+        self, connection: Connection, settings: Settings, facts: Facts, worker: str
+    ) -> PutBack:
         """Put back, and verify, what a process of the run (empty: any) has changed and did not live to put back.
 
         Raises SuiteError.

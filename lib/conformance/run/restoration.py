@@ -18,7 +18,9 @@ class Restoration:
         self.run = run
         self.epoch = Epoch(run.directory)
         within = run.settings.timings.run.put_back
-        self.unrestored = Unrestored(run.directory.unrestored, within=within) if run.directory else None
+        self.unrestored = (
+            Unrestored(run.directory.unrestored, within=within) if run.directory else None
+        )
         """None in a run that touches nothing."""
         self.not_put_back = ""
         """Why what a test would see says nothing, in one line: what one before it has changed, or itself when it was
@@ -46,18 +48,32 @@ class Restoration:
         At the run's end (``worker`` is empty) it is tried for long where the API server has gone away meanwhile.  One
         line each, and tests that wait for it go on.  Controller only.
         """
-        run, done = self.run, self._tried(worker)
+        run = self.run
+        done = self._tried(worker)
         deadline = Deadline(run.settings.timings.run.put_back_away)
         patient = not (worker or run.choice.own_lab or run.interrupted)
-        while run.provider and run.connection and patient and done.problem and run.gone and not deadline.expired:
+        while (
+            run.provider
+            and run.connection
+            and patient
+            and done.problem
+            and run.gone
+            and not deadline.expired
+        ):
             told = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"
             run.progress().tell(f"the API server is away, and {told}: {done.problem}")
             run.alive.doing(f"the API server is away, and {told}")
             try:
-                if not run.provider.answers_again(run.connection, run.settings, within=deadline.remaining):
+                if not run.provider.answers_again(
+                    run.connection, run.settings, within=deadline.remaining
+                ):
                     break
-                run.progress().tell("the API server answers again: what this run has changed is put back")
-                done = self._tried(worker, check=run.lock().check)  # another run may have done it meanwhile
+                run.progress().tell(
+                    "the API server answers again: what this run has changed is put back"
+                )
+                done = self._tried(
+                    worker, check=run.lock().check
+                )  # another run may have done it meanwhile
             except KeyboardInterrupt:  # there is a report all the same, which names what stays
                 break
         self.epoch.advance()  # as the worker would have done
@@ -73,5 +89,7 @@ class Restoration:
             check()
             return run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
         except SuiteError as error:
-            why = f"not known whether everything was put back: {first_line(error)}; pytest --restore"
+            why = (
+                f"not known whether everything was put back: {first_line(error)}; pytest --restore"
+            )
             return PutBack(lines=(why,), problem=why)

@@ -66,7 +66,9 @@ class Run:
     @property
     def shares_machine(self) -> bool:
         """Whether the cluster is a lab on this machine."""
-        return self.evidence == "lab" and bool(self.connection and LOOPBACK.search(self.connection.label))
+        return self.evidence == "lab" and bool(
+            self.connection and LOOPBACK.search(self.connection.label)
+        )
 
     def open(self) -> None:
         """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
@@ -124,7 +126,9 @@ class Run:
 
     def _take_in(self, name: str, node: str, fact: Fact[Any]) -> None:
         if self.inspection and name != "looked":
-            self.inspection = replace(self.inspection, facts=self.inspection.facts.learnt(name, node, fact))
+            self.inspection = replace(
+                self.inspection, facts=self.inspection.facts.learnt(name, node, fact)
+            )
 
     def take_lock(self) -> None:
         """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""
@@ -140,7 +144,9 @@ class Run:
             if not self.provider or not self.connection:
                 raise SuiteError("a run lock was asked for in a run that has no cluster")
             progress = self.progress()
-            self._lock = self.provider.lock(self.connection, self.settings, tell=progress.tell, progress=progress)
+            self._lock = self.provider.lock(
+                self.connection, self.settings, tell=progress.tell, progress=progress
+            )
         return self._lock
 
     def unlock(self) -> None:
@@ -228,7 +234,9 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
     """
     settings = replace(settings, lacking=inspection.lacking, token_ends=inspection.token_ends)
     if settings.cluster_disruptive and inspection.not_opted_in:
-        settings = replace(settings, cluster_disruptive=False, not_cluster_disruptive=inspection.not_opted_in)
+        settings = replace(
+            settings, cluster_disruptive=False, not_cluster_disruptive=inspection.not_opted_in
+        )
     if not inspection.no_lock:
         return settings
     return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)
@@ -252,17 +260,35 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
 def check_disruptable(name: str, facts: Facts) -> None:
     """Raises UsageProblem when no claim wants a node of that one's system to itself; empty: none was named."""
     systems = {
-        isolation.os for claim in catalog().values() for isolation in (claim.isolation, claim.active) if isolation
+        isolation.os
+        for claim in catalog().values()
+        for isolation in (claim.isolation, claim.active)
+        if isolation
     }
     fit = [node.name for node in facts.nodes if node.os in systems]
     if name and name not in fit:
-        raise UsageProblem(f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}")
+        raise UsageProblem(
+            f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}"
+        )
 
 
 def check_selector(selector: str, facts: Facts) -> None:
     """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none were named."""
     if selector and not any(matches(selector, node) for node in facts.nodes):
         keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
-        alike = sorted({f"{key}={value}" for node in facts.nodes for key, value in node.labels.items() if key in keys})
-        known = f"of these keys nodes have {', '.join(alike)}" if alike else "no node has a label of these keys"
-        raise UsageProblem(f"--node-selector {selector}: no node of this cluster has these labels; {known}")
+        alike = sorted(
+            {
+                f"{key}={value}"
+                for node in facts.nodes
+                for key, value in node.labels.items()
+                if key in keys
+            }
+        )
+        known = (
+            f"of these keys nodes have {', '.join(alike)}"
+            if alike
+            else "no node has a label of these keys"
+        )
+        raise UsageProblem(
+            f"--node-selector {selector}: no node of this cluster has these labels; {known}"
+        )

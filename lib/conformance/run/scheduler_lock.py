@@ -49,7 +49,12 @@ class Exclusivity:
 
     def __str__(self) -> str:
         """For reports: ``node win-1``, ``cluster``; empty when it is shared."""
-        return {"shared": "", "last": "", "node": f"node {', '.join(self.nodes)}", "cluster": "cluster"}[self.kind]
+        return {
+            "shared": "",
+            "last": "",
+            "node": f"node {', '.join(self.nodes)}",
+            "cluster": "cluster",
+        }[self.kind]
 
 
 SHARED = Exclusivity()
@@ -74,7 +79,8 @@ class HeldLocks:
 
     def release(self) -> None:
         """Give the locks back; idempotent."""
-        descriptors, self._descriptors = self._descriptors, []
+        descriptors = self._descriptors
+        self._descriptors = []
         self.released = time.monotonic()
         for descriptor in descriptors:
             os.close(descriptor)
@@ -109,7 +115,9 @@ class ReadWriteGate:
     def arrive(self) -> None:
         """Have other processes' exclusive turns wait until this one has come to its own, or :meth:`leave` is called."""
         for kind in LATER:
-            self._before[kind] = self._lock(f"before-{kind}", "", lambda line: None, exclusive=False, sign=False)
+            self._before[kind] = self._lock(
+                f"before-{kind}", "", lambda line: None, exclusive=False, sign=False
+            )
 
     def leave(self, *kinds: str) -> None:
         """No test of a kind before these (default: of any) is left here; idempotent."""
@@ -128,7 +136,11 @@ class ReadWriteGate:
                 whole = exclusivity.kind == "cluster"
                 held.append(self._lock(CLUSTER, who, tell, exclusive=whole, sign=whole))
                 if exclusivity.kind == "node":
-                    held.extend(self._all_at_once([f"node-{name}" for name in sorted(exclusivity.nodes)], who, tell))
+                    held.extend(
+                        self._all_at_once(
+                            [f"node-{name}" for name in sorted(exclusivity.nodes)], who, tell
+                        )
+                    )
                 for name in self._nodes if exclusivity.kind == "shared" else ():
                     held.append(self._lock(f"node-{name}", who, tell, exclusive=False, sign=False))
         except BaseException:
@@ -138,22 +150,32 @@ class ReadWriteGate:
         return hold
 
     @contextmanager
-    def _turnstile(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> Iterator[None]:
+    def _turnstile(
+        self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]
+    ) -> Iterator[None]:
         if exclusivity.kind == "node":
             yield
             return
-        turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.kind == "cluster")
+        turnstile = self._lock(
+            TURNSTILE, who, tell, exclusive=True, sign=exclusivity.kind == "cluster"
+        )
         try:
             yield
         finally:
             os.close(turnstile)
 
-    def _wait_for_those_before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> None:
+    def _wait_for_those_before(
+        self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]
+    ) -> None:
         if exclusivity.kind in LATER:
             self.leave(*LATER[: LATER.index(exclusivity.kind) + 1])
-            os.close(self._lock(f"before-{exclusivity.kind}", who, tell, exclusive=True, sign=False))
+            os.close(
+                self._lock(f"before-{exclusivity.kind}", who, tell, exclusive=True, sign=False)
+            )
 
-    def _all_at_once(self, names: Sequence[str], who: str, tell: Callable[[str], None]) -> list[int]:
+    def _all_at_once(
+        self, names: Sequence[str], who: str, tell: Callable[[str], None]
+    ) -> list[int]:
         """Descriptors of these locks; nothing is held while one of them is waited for."""
         taken: dict[str, int] = {}
 
@@ -162,7 +184,9 @@ class ReadWriteGate:
                 os.close(taken.popitem()[1])
 
         try:
-            while busy := next((name for name in names if name not in taken and not self._take(name, taken)), None):
+            while busy := next(
+                (name for name in names if name not in taken and not self._take(name, taken)), None
+            ):
                 let_go()
                 taken[busy] = self._lock(busy, who, tell, exclusive=True, sign=False)
             for descriptor in taken.values():
@@ -183,7 +207,9 @@ class ReadWriteGate:
         taken[name] = descriptor
         return True
 
-    def _lock(self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool) -> int:
+    def _lock(
+        self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool
+    ) -> int:
         descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
         kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         try:

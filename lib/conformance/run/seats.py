@@ -27,7 +27,8 @@ class Seats:
     """The seats of one worker."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
-        self._deployer, self._placement = deployer, placement
+        self._deployer = deployer
+        self._placement = placement
         self._wishes: dict[tuple[str, str], Wish] = {}
         """By space and node."""
         self._pods: dict[tuple[str, str], Workload] = {}
@@ -46,7 +47,9 @@ class Seats:
     @property
     def namespaces(self) -> dict[str, str]:
         """Space to the name of its namespace, that of the bystanders too."""
-        return {space: f"{self._deployer.namespace}-world-{space}" for space in (*SPACES, BYSTANDERS)}
+        return {
+            space: f"{self._deployer.namespace}-world-{space}" for space in (*SPACES, BYSTANDERS)
+        }
 
     @property
     def seats(self) -> tuple[Seat, ...]:
@@ -77,13 +80,20 @@ class Seats:
             with ThreadPoolExecutor(max_workers=16) as pool:
                 list(pool.map(self._sit, nodes))
             order = [(space, node.name) for space in (*SPACES, BYSTANDERS) for node in nodes]
-            self._pods = {key: self._pods[key] for key in order if key in self._pods and key[1] not in self._failed}
+            self._pods = {
+                key: self._pods[key]
+                for key in order
+                if key in self._pods and key[1] not in self._failed
+            }
         for os in worlds.SYSTEMS:
             if not any(pod.os == os for pod in self._pods.values()):
                 raise next(error for node, error in self._failed.values() if node.os == os)
         self._again()
         failed = self._failed.values()
-        return [decision_on(node, of_error(error), first_line(error), "behaviour") for node, error in failed]
+        return [
+            decision_on(node, of_error(error), first_line(error), "behaviour")
+            for node, error in failed
+        ]
 
     def _prepare(self) -> None:
         for space in (*SPACES, BYSTANDERS):
@@ -91,8 +101,14 @@ class Seats:
             self._deployer.prepare(name, worlds.NAMESPACE_LABELS.get(space))
             if space in SPACES:
                 meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
-                account: dict[str, Any] = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
-                self._deployer.changes.apply(account, "some seats of worlds run as it", namespace=name)
+                account: dict[str, Any] = {
+                    "apiVersion": "v1",
+                    "kind": "ServiceAccount",
+                    "metadata": meta,
+                }
+                self._deployer.changes.apply(
+                    account, "some seats of worlds run as it", namespace=name
+                )
 
     def _sit(self, node: NodeFacts) -> None:
         number = self._placement.number(node.name)
@@ -100,10 +116,19 @@ class Seats:
         for space in (*SPACES, BYSTANDERS):
             own = worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if space in SPACES else {}
             account = worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else ""
-            wishes.append(Wish(role=f"{node.os}-seat", node=node, name=f"{space}-{node.os}-{number}", labels=own,
-                               namespace=self.namespaces[space], account=account))  # fmt: skip
+            wishes.append(
+                Wish(
+                    role=f"{node.os}-seat",
+                    node=node,
+                    name=f"{space}-{node.os}-{number}",
+                    labels=own,
+                    namespace=self.namespaces[space],
+                    account=account,
+                )
+            )
         self._wishes.update(
-            ((space, node.name), wish) for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True)
+            ((space, node.name), wish)
+            for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True)
         )
         try:
             there = self._deployer.deploy(wishes)

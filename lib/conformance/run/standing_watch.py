@@ -55,7 +55,8 @@ NAP = 0.1
 """s.  Longest wait for an answer before looking whether something is due."""
 LOOK = 5.0
 """s.  Between two looks whether the pods are still what they were, and after an attempt that broke."""
-ENDS, ANSWER = "watch-ends", "watch.json"
+ENDS = "watch-ends"
+ANSWER = "watch.json"
 """Files that the run's processes share: one asks the watch to end, the other has what it has kept then."""
 HAPPENED = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
 SIDES: dict[Way, Side] = {"in": "target", "out": "source"}
@@ -66,12 +67,18 @@ NOTHING = "metadata.name=no-such-object"
 
 def told(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
     """End the run's watch; what it has kept, and the run's turns so far.  Raises EnvironmentBroken."""
-    answer, pods = directory.shared / ANSWER, timings.windows
-    run, within = timings.run, pods.image_pull + pods.pod_ready + pods.warm_up + pods.agent_slot
+    answer = directory.shared / ANSWER
+    pods = timings.windows
+    run = timings.run
+    within = pods.image_pull + pods.pod_ready + pods.warm_up + pods.agent_slot
     within += max(run.watch_least, run.denial_watch)
     (directory.shared / ENDS).touch()
-    if not until(answer.exists, bool, within=within, every=NAP, description="the standing watch ends").converged:
-        raise EnvironmentBroken(f"the standing watch did not end within {within:.0f} s; its process may be gone")
+    if not until(
+        answer.exists, bool, within=within, every=NAP, description="the standing watch ends"
+    ).converged:
+        raise EnvironmentBroken(
+            f"the standing watch did not end within {within:.0f} s; its process may be gone"
+        )
     return from_plain(Kept, json.loads(answer.read_text())), turns(directory)
 
 
@@ -82,28 +89,45 @@ def turns(directory: RunDirectory) -> list[dict[str, Any]]:
         paths = sorted(directory.turns.glob(pattern))
         return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
-    ended, now = read("*.jsonl"), time.monotonic()
+    ended = read("*.jsonl")
+    now = time.monotonic()
     known = {(turn["test"], turn["worker"], turn["began"]) for turn in ended}
-    begun = [turn for turn in read(f"*{BEGUN}") if (turn["test"], turn["worker"], turn["began"]) not in known]
+    begun = [
+        turn
+        for turn in read(f"*{BEGUN}")
+        if (turn["test"], turn["worker"], turn["began"]) not in known
+    ]
     return [*ended, *(turn | {"released": now} for turn in begun)]
 
 
-def unasked(covered: Iterable[str], told: Collection[str], paths: Iterable[Watched]) -> dict[str, str]:
+def unasked(
+    covered: Iterable[str], told: Collection[str], paths: Iterable[Watched]
+) -> dict[str, str]:
     """Covered nodes of which nothing was asked and nobody told why (``told``), with that: silence is no statement."""
     asked = {path.node for path in paths}
-    return {node: "its pods were never there to be asked" for node in covered if node not in {*asked, *told}}
+    return {
+        node: "its pods were never there to be asked"
+        for node in covered
+        if node not in {*asked, *told}
+    }
 
 
 class Watch:
     """One run's watch, in threads of its own."""
 
     def __init__(self, run: Run, kube: Kube) -> None:
-        directory, facts = run.directory, run.facts
+        directory = run.directory
+        facts = run.facts
         assert directory is not None and facts is not None  # noqa: PT018 - there are tests to run
-        self._run, self._kube, self._directory, self._shared = run, kube, directory, directory.shared
+        self._run = run
+        self._kube = kube
+        self._directory = directory
+        self._shared = directory.shared
         settings = replace(run.settings, worker=WATCH)
-        self._timings, bounds = settings.timings, settings.workers
-        process, prefix = liveness.sign(directory.alive), settings.namespaces_prefix
+        self._timings = settings.timings
+        bounds = settings.workers
+        process = liveness.sign(directory.alive)
+        prefix = settings.namespaces_prefix
         changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, process, prefix))
         lost = NodeWatch(kube, facts.nodes, directory.changed_node, tolerated=settings.tolerations)
         placement = Placement(facts, settings.tolerations, cover=settings.cover)
@@ -116,9 +140,12 @@ class Watch:
         self._unwatched: dict[str, str] = {}
         self._told: set[str] = set()
         self._prober = Prober(
-            kube, self._shared, settings, watch=lost,
+            kube,
+            self._shared,
+            settings,
+            watch=lost,
             limits=Limits(agents=bounds.agents, per_windows_node=bounds.agents_per_windows_node),
-        )  # fmt: skip
+        )
         self._out = "calico-out" if writes_calico_policies(facts, settings) else "kubernetes-out"
         self._paths: list[Watched] = []
         self._turns: set[str] = set()
@@ -128,7 +155,8 @@ class Watch:
         self._foreign: list[Edit] = []
         self._policies_there: dict[str, tuple[str, Obj]] = {}
         """Those of others, by uid, each with its kind."""
-        self._began, self._over = 0.0, False
+        self._began = 0.0
+        self._over = False
         self._thread = threading.Thread(target=self._watch, name="standing watch", daemon=True)
 
     def begin(self) -> None:
@@ -150,7 +178,9 @@ class Watch:
             for pod in {end.uid: end for path in self._paths for end in path.ends}.values():
                 services.cluster_ip(pod)
             for api, kind in (("v1", "Pod"), ("v1", "Service"), *self._policies()):
-                threading.Thread(target=self._follow, args=[api, kind], name=f"watches {kind}", daemon=True).start()
+                threading.Thread(
+                    target=self._follow, args=[api, kind], name=f"watches {kind}", daemon=True
+                ).start()
             self._ask()
             self._look()  # what a test has taken away just before may come back
         except Exception as wrong:  # whoever decides by it must hear of any error
@@ -158,10 +188,14 @@ class Watch:
             for turn in self._turns:
                 self._directory.give_back(turn)
         kept = Kept(
-            began=self._began, ended=time.monotonic(), paths=tuple(self._paths), events=tuple(self._events),
-            foreign=tuple(self._foreign), error=error,
+            began=self._began,
+            ended=time.monotonic(),
+            paths=tuple(self._paths),
+            events=tuple(self._events),
+            foreign=tuple(self._foreign),
+            error=error,
             unwatched=unasked(self._covered, self._told, self._paths) | self._unwatched,
-        )  # fmt: skip
+        )
         fresh = self._shared / f"{ANSWER}.new"
         fresh.write_text(json.dumps(to_plain(kept)))
         fresh.replace(self._shared / ANSWER)
@@ -174,19 +208,32 @@ class Watch:
 
         Of those that are no longer what they were nothing is asked from now on: their addresses may be others' soon.
         """
-        changed = changed_among(self._kube, {end for path in self._paths if not path.gone for end in path.ends})
+        changed = changed_among(
+            self._kube, {end for path in self._paths if not path.gone for end in path.ends}
+        )
         for path in self._paths:
-            path.gone = path.gone or (time.monotonic() if {end.uid for end in path.ends} & set(changed) else 0.0)
+            path.gone = path.gone or (
+                time.monotonic() if {end.uid for end in path.ends} & set(changed) else 0.0
+            )
         unwatched: dict[str, str] = {}
 
         def keep(seen: Iterable[Decision]) -> None:
             self._told.update(one.target for one in seen)
-            unwatched.update({one.target: one.reason for one in seen if one.verdict is ClaimVerdict.INCONCLUSIVE})
+            unwatched.update(
+                {one.target: one.reason for one in seen if one.verdict is ClaimVerdict.INCONCLUSIVE}
+            )
 
         self._pods.keep = keep
         self._pods.refresh()
-        free = {pod.node: pod for os in self._systems for pod in self._there(self._pods.elsewhere, os)}
-        found = [pod for os in self._systems for pod in self._there(self._pods.clients, os) if pod.node in free]
+        free = {
+            pod.node: pod for os in self._systems for pod in self._there(self._pods.elsewhere, os)
+        }
+        found = [
+            pod
+            for os in self._systems
+            for pod in self._there(self._pods.clients, os)
+            if pod.node in free
+        ]
         self._unwatched = unwatched
         return [(pod, free[pod.node]) for pod in found]
 
@@ -200,30 +247,45 @@ class Watch:
     def _connect(self, pods: list[tuple[Workload, Workload]]) -> None:
         """Ask the paths between these pods from now on, and those of no other."""
         there = {
-            (path.way, path.protocol, *(end.uid for end in path.ends)): path for path in self._paths if not path.gone
+            (path.way, path.protocol, *(end.uid for end in path.ends)): path
+            for path in self._paths
+            if not path.gone
         }
         for (watched, free), (their, stranger) in zip(pods, [*pods[1:], *pods[:1]], strict=True):
             ends: dict[Way, tuple[Workload, Workload]] = {
-                "in": (stranger, watched), "out": (watched, stranger), "allowed": (their, watched),
+                "in": (stranger, watched),
+                "out": (watched, stranger),
+                "allowed": (their, watched),
                 "free": (stranger, free),
-            }  # fmt: skip
+            }
             asked = [(way, pod.tcp(ECHO_PORT)) for way, (_, pod) in ends.items()]
-            asked += [(way, pod.udp(ECHO_PORT)) for way, (_, pod) in ends.items() if way in ("in", "out")]
+            asked += [
+                (way, pod.udp(ECHO_PORT)) for way, (_, pod) in ends.items() if way in ("in", "out")
+            ]
             for way, target in asked:
                 source, pod = ends[way]
-                if there.pop((way, target.protocol, source.uid, pod.uid), None) is None and source.uid != pod.uid:
+                if (
+                    there.pop((way, target.protocol, source.uid, pod.uid), None) is None
+                    and source.uid != pod.uid
+                ):
                     timings = self._timings.of(source.os)
                     patience = timings.tcp_give_up
                     if way in SIDES and target.protocol == "tcp":
                         patience = max(patience, timings.syn_repeated)
-                    attempt = Attempt(source=source, target=target, kind=plain(target), give_up_after=patience)
-                    self._paths.append(Watched(node=watched.node, way=way, attempt=attempt, since=time.monotonic()))
+                    attempt = Attempt(
+                        source=source, target=target, kind=plain(target), give_up_after=patience
+                    )
+                    self._paths.append(
+                        Watched(node=watched.node, way=way, attempt=attempt, since=time.monotonic())
+                    )
         for path in there.values():
             path.gone = time.monotonic()
 
     def _ask(self) -> None:
         """Until it is to end: first without policies, until all paths were open, then under them."""
-        asking, under_way, looking = self._prober.asking(), dict[int, tuple[Watched, float]](), ThreadPoolExecutor(1)
+        asking = self._prober.asking()
+        under_way = dict[int, tuple[Watched, float]]()
+        looking = ThreadPoolExecutor(1)
         look: Future[list[tuple[Workload, Workload]]] | None = None
         begun = looked = time.monotonic()
         try:
@@ -233,20 +295,28 @@ class Watch:
                 if lasts and (self._shared / ENDS).exists():
                     return
                 if not self._began and (
-                    all(one.before for one in self._paths) or now - begun > self._timings.windows.warm_up
+                    all(one.before for one in self._paths)
+                    or now - begun > self._timings.windows.warm_up
                 ):
                     self._close()
                 if now - looked > LOOK and (look is None or look.done()):
                     with contextlib.suppress(SuiteError):  # no pod, or the API server is away
                         self._connect(look.result() if look else self._look())
-                    looked, look = now, looking.submit(self._look)
+                    looked = now
+                    look = looking.submit(self._look)
                 self._take_turns()
                 due = [
-                    path for path in self._paths
-                    if not path.gone and path.due <= now and not asking.waits(path.attempt.source.uid)
-                ]  # fmt: skip
-                for path, ticket in zip(due, asking.begin([path.attempt for path in due]), strict=True):
-                    path.due, under_way[ticket] = now + self._timings.run.watch_every, (path, now)
+                    path
+                    for path in self._paths
+                    if not path.gone
+                    and path.due <= now
+                    and not asking.waits(path.attempt.source.uid)
+                ]
+                for path, ticket in zip(
+                    due, asking.begin([path.attempt for path in due]), strict=True
+                ):
+                    path.due = now + self._timings.run.watch_every
+                    under_way[ticket] = (path, now)
                 answer = asking.next(NAP)
                 while answer is not None:
                     self._heard(*under_way.pop(answer.ticket), answer)
@@ -280,22 +350,34 @@ class Watch:
 
     def _close(self) -> None:
         """Bring the policies into force."""
-        told, connection = self._run.settings, self._run.connection
+        told = self._run.settings
+        connection = self._run.connection
         calico = CalicoApi(
-            self._kube, self._changes, calicoctl=told.calicoctl, context=connection.context if connection else None,
-            kubeconfig=Path(connection.kubeconfig) if connection and connection.kubeconfig else None,
-        )  # fmt: skip
+            self._kube,
+            self._changes,
+            calicoctl=told.calicoctl,
+            context=connection.context if connection else None,
+            kubeconfig=Path(connection.kubeconfig)
+            if connection and connection.kubeconfig
+            else None,
+        )
         for name in ("kubernetes-in", self._out):
             Policy(
-                f"policy/watch/{name}.yaml", self._deployer.namespace, self._changes, lambda: calico,
-                removed_within=self._timings.linux.delete, attach=lambda title, text: None,
-            ).apply()  # fmt: skip
+                f"policy/watch/{name}.yaml",
+                self._deployer.namespace,
+                self._changes,
+                lambda: calico,
+                removed_within=self._timings.linux.delete,
+                attach=lambda title, text: None,
+            ).apply()
         self._began = time.monotonic()
 
     def _policies(self) -> list[tuple[str, str]]:
         """API and kind of policies that are served, and of what changes what they mean."""
         kinds = ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
-        calico = next(([(api, kind) for kind in kinds] for api in CALICO if self._serves(api, kinds[0])), [])
+        calico = next(
+            ([(api, kind) for kind in kinds] for api in CALICO if self._serves(api, kinds[0])), []
+        )
         admin = [(api, kind) for api in ADMIN for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")]
         served = {kind: (api, kind) for api, kind in reversed(admin) if self._serves(api, kind)}
         return [(KUBERNETES, "NetworkPolicy"), *calico, *served.values()]
@@ -310,9 +392,13 @@ class Watch:
             try:
                 if not since:
                     policies = kind.endswith("Policy")
-                    there, since = self._kube.objects_at(api, kind, fields="" if policies else NOTHING)
+                    there, since = self._kube.objects_at(
+                        api, kind, fields="" if policies else NOTHING
+                    )
                     self._policies_there |= {one["metadata"]["uid"]: (kind, one) for one in there}
-                for event in self._kube.watch(api, kind, None, since, seconds=self._timings.run.watch):
+                for event in self._kube.watch(
+                    api, kind, None, since, seconds=self._timings.run.watch
+                ):
                     meta = event["object"]["metadata"]
                     since = meta.get("resourceVersion") or since
                     if happened := HAPPENED.get(event["type"]):
@@ -327,29 +413,43 @@ class Watch:
                 continue
 
     def _note(self, api: str, kind: str, obj: Obj, happened: str) -> None:
-        meta, spec = obj["metadata"], obj.get("spec") or {}
-        name, node = "/".join(filter(None, (meta.get("namespace"), meta["name"]))), spec.get("nodeName")
+        meta = obj["metadata"]
+        spec = obj.get("spec") or {}
+        name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+        node = spec.get("nodeName")
         text = f"{kind} {name}{f' on node {node}' if node else ''} {happened}"
         if kind == "Tier":
             there = list(self._policies_there.values())
-            self._edited(api, text, [one for one in there if (one[1].get("spec") or {}).get("tier") == name])
+            self._edited(
+                api, text, [one for one in there if (one[1].get("spec") or {}).get("tier") == name]
+            )
         elif kind.endswith("Policy"):
             known = self._policies_there.pop(meta["uid"], None)
-            self._policies_there |= {} if happened == HAPPENED["DELETED"] else {meta["uid"]: (kind, obj)}
+            self._policies_there |= (
+                {} if happened == HAPPENED["DELETED"] else {meta["uid"]: (kind, obj)}
+            )
             self._edited(api, text, [one for one in (known, (kind, obj)) if one])
-            home, own = str(meta.get("namespace")).startswith(self._deployer.namespace), self._changes.run.owns(obj)
-            edited = happened == HAPPENED["DELETED"] or bool(known and known[1].get("spec") != obj.get("spec"))
+            home = str(meta.get("namespace")).startswith(self._deployer.namespace)
+            own = self._changes.run.owns(obj)
+            edited = happened == HAPPENED["DELETED"] or bool(
+                known and known[1].get("spec") != obj.get("spec")
+            )
             if own and home and edited and not self._over:
-                self._foreign.append(Edit(at=time.monotonic(), what=f"{text} by somebody's doing", policies=()))
+                self._foreign.append(
+                    Edit(at=time.monotonic(), what=f"{text} by somebody's doing", policies=())
+                )
         elif happened != HAPPENED["MODIFIED"]:
             self._events.append((time.monotonic(), text))
 
     def _edited(self, api: str, text: str, policies: Iterable[tuple[str, Obj]]) -> None:
-        now, ours, own = time.monotonic(), self._deployer.namespace, self._changes.run.owns
+        now = time.monotonic()
+        ours = self._deployer.namespace
+        own = self._changes.run.owns
         told = [
             as_told(self._kube, api, kind, obj)
             for kind, obj in policies
-            if not own(obj) and not (api in CALICO and obj["metadata"]["name"].startswith(TWINS))
+            if not own(obj)
+            and not (api in CALICO and obj["metadata"]["name"].startswith(TWINS))
             and str(obj["metadata"].get("namespace") or ours).startswith(ours)
-        ]  # fmt: skip
+        ]
         self._foreign += [Edit(at=now, what=text, policies=tuple(told))] if told else []

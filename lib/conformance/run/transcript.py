@@ -72,7 +72,8 @@ class Witnessed:
     """A prober whose every attempt is written into one test's transcript; what broke is, too."""
 
     def __init__(self, prober: Prober, transcript: OneTest) -> None:
-        self._prober, self._transcript = prober, transcript
+        self._prober = prober
+        self._transcript = transcript
         self._askings: list[Asking] = []
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
@@ -102,7 +103,8 @@ class _WitnessedAsking:
     """Attempts under way, of which each result is written down when it is taken."""
 
     def __init__(self, asking: Asking, transcript: OneTest) -> None:
-        self._asking, self._transcript = asking, transcript
+        self._asking = asking
+        self._transcript = transcript
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         return self._asking.begin(attempts)

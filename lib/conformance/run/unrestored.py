@@ -46,7 +46,8 @@ class Unrestored:
     """
 
     def __init__(self, folder: Path, *, within: float) -> None:
-        self._folder, self._within = folder, within
+        self._folder = folder
+        self._within = within
         self._waited_for: set[ExclusiveMark] = set()
 
     def mark(self, mark: ExclusiveMark) -> None:
@@ -88,9 +89,13 @@ class Unrestored:
             return [mark for mark in self.marks() if mark.forbids(exclusivity)]
 
         found = forbidding()
-        if waits_for := [mark for mark in found if not mark.problem and mark not in self._waited_for]:
+        if waits_for := [
+            mark for mark in found if not mark.problem and mark not in self._waited_for
+        ]:
             first = waits_for[0]
-            tell(f"{who} waits until what {first.test} has changed is put back, since its worker {first.worker} died")
+            tell(
+                f"{who} waits until what {first.test} has changed is put back, since its worker {first.worker} died"
+            )
             found = until(
                 forbidding,
                 lambda left: not left or any(mark.problem for mark in left),
@@ -102,7 +107,10 @@ class Unrestored:
         if not found:
             return ""
         first = next((mark for mark in found if mark.problem), found[0])
-        why = first.problem or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
+        why = (
+            first.problem
+            or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
+        )
         return f"{first.exclusivity} may not be as before {first.test}, whose changes are not put back: {why}"
 
     def _file(self, mark: ExclusiveMark) -> Path:

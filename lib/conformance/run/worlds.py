@@ -24,7 +24,8 @@ from conformance.run.seats import Seats
 FOLDER = product.root() / "suites" / "policy" / "worlds"
 BY_NAME = ("kubernetes.io/metadata.name",)
 """The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
-FIRST, LAST = (guard.TIER, "NetworkSet", "Service"), guard.TIER
+FIRST = (guard.TIER, "NetworkSet", "Service")
+LAST = guard.TIER
 """Kinds that others refer to, and the one that goes last."""
 AT_ONCE = 8
 """Writes under way: each waits for the server, or for a calicoctl in a pod."""
@@ -45,7 +46,9 @@ class OnFile:
     @property
     def whole_cluster(self) -> bool:
         """Whether it has an object that no namespace contains, at rest or once it is edited."""
-        return any(not obj["metadata"].get("namespace") for one in self._both for obj in one.objects)
+        return any(
+            not obj["metadata"].get("namespace") for one in self._both for obj in one.objects
+        )
 
     @property
     def labels_namespaces(self) -> bool:
@@ -59,7 +62,11 @@ class OnFile:
     @property
     def replay(self) -> str:
         """The command that runs it again."""
-        path = self.path.relative_to(product.root()) if self.path.is_relative_to(product.root()) else self.path
+        path = (
+            self.path.relative_to(product.root())
+            if self.path.is_relative_to(product.root())
+            else self.path
+        )
         return f"{product.command()} --world={path}"
 
 
@@ -84,13 +91,20 @@ def on_file(path: Path) -> OnFile:
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
     """Why an object of a world could be about other pods than its seats; empty: it is about these alone."""
-    meta, spec = obj["metadata"], obj.get("spec") or {}
+    meta = obj["metadata"]
+    spec = obj.get("spec") or {}
     if meta.get("namespace"):
-        return "" if meta["namespace"] in namespaces else f"namespace {meta['namespace']} is none of the world's"
+        return (
+            ""
+            if meta["namespace"] in namespaces
+            else f"namespace {meta['namespace']} is none of the world's"
+        )
     if obj["kind"] not in guard.CALICO_GLOBAL and obj["kind"] != guard.TIER:
         return "a world has nothing cluster-scoped but policies and tiers"
     if not any(name in meta["name"] for name in namespaces):
-        return f"{meta['name']} could be another worker's too: its name has to hold ${{a}} or ${{b}}"
+        return (
+            f"{meta['name']} could be another worker's too: its name has to hold ${{a}} or ${{b}}"
+        )
     if obj["kind"] == guard.TIER:
         return ""
     text = str(spec.get("namespaceSelector") or "")
@@ -136,7 +150,9 @@ class Ground:
         filled = world.filled(self.seats.seats, spaces)
         for obj in filled:
             if problem := unlimited(obj, list(spaces.values())):
-                raise GuardRefused(f"world {world.name}: {obj['kind']} {obj['metadata']['name']}: {problem}")
+                raise GuardRefused(
+                    f"world {world.name}: {obj['kind']} {obj['metadata']['name']}: {problem}"
+                )
         wanted = {reference(obj): obj for obj in filled}
         for last in (False, True):
             self._at_once(self._remove, self._going(wanted, last=last))
@@ -162,7 +178,11 @@ class Ground:
 
     def _going(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
         """What is there and is not wanted."""
-        return [target for target in self._there if target not in wanted and (target.kind == LAST) is last]
+        return [
+            target
+            for target in self._there
+            if target not in wanted and (target.kind == LAST) is last
+        ]
 
     def _at_once(self, act: Callable[[ObjectRef], None], several: Sequence[ObjectRef]) -> None:
         """Do so to all of them, some at the same time.  Raises what the first of them raised, once all are done."""
@@ -193,15 +213,20 @@ class Ground:
 
     def _relabel(self, world: World | None) -> None:
         """Give seats and namespaces the labels that the world gives them, and all others those at rest."""
-        said, names = world.relabelled if world else {}, self.seats.namespaces
+        said = world.relabelled if world else {}
+        names = self.seats.namespaces
         several: list[tuple[str, str, str | None, str, Mapping[str, str]]] = []
-        several += [("Namespace", names[space], None, space, rest) for space, rest in worlds.NAMESPACE_LABELS.items()]
+        several += [
+            ("Namespace", names[space], None, space, rest)
+            for space, rest in worlds.NAMESPACE_LABELS.items()
+        ]
         for seat in self.seats.seats:
             own = worlds.SEAT_LABELS[seat.space, seat.os]
             several.append(("Pod", seat.pod, names[seat.space], f"{seat.space}.{seat.os}", own))
         for kind, name, namespace, called, rest in several:
             target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
-            wanted, now = said.get(called, rest), self._labels.get(target, rest)
+            wanted = said.get(called, rest)
+            now = self._labels.get(target, rest)
             if wanted != now:
                 self._labels[target] = wanted
                 patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}

@@ -175,7 +175,11 @@ def prefix_problem(text: str) -> str:
     """Why namespaces cannot begin with a text; empty: they can."""
     if not _PREFIX.fullmatch(text):
         return "expected lower-case letters, digits and hyphens, 40 at most, that begin and end with no hyphen"
-    return f"{OWN} is what runs call namespaces of their own; choose another" if text.startswith(OWN) else ""
+    return (
+        f"{OWN} is what runs call namespaces of their own; choose another"
+        if text.startswith(OWN)
+        else ""
+    )
 
 
 def external_target(text: str) -> tuple[str, int]:

@@ -42,7 +42,9 @@ class Mirror:
                 f"--image-registry {text}: expected [UPSTREAM=]PREFIX, such as registry.example/mirror, "
                 "or mcr.microsoft.com=registry.example/mcr"
             )
-        return cls(prefix=match["prefix"].rstrip("/"), upstream=(match["upstream"] or "").rstrip("/"))
+        return cls(
+            prefix=match["prefix"].rstrip("/"), upstream=(match["upstream"] or "").rstrip("/")
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,9 @@ class PodLimits:
         if given.keys() != {"cpu", "memory"} or not (
             _CPU.fullmatch(given["cpu"]) and _MEMORY.fullmatch(given["memory"])
         ):
-            raise UsageProblem(f"--pod-limits {text}: expected cpu=2,memory=1Gi (cpu also 1500m, memory also 512Mi)")
+            raise UsageProblem(
+                f"--pod-limits {text}: expected cpu=2,memory=1Gi (cpu also 1500m, memory also 512Mi)"
+            )
         return cls(cpu=given["cpu"], memory=given["memory"])
 
 
@@ -104,7 +108,9 @@ def load_choices(path: Path, known: Iterable[str]) -> dict[str, ImageChoice]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageProblem(f"--images {path}: {' '.join(str(error).split())}") from None
     if not isinstance(plain, dict):
-        raise UsageProblem(f"--images {path}: expected image: {{name, tag, digest, pull_secret}}, one for each image")
+        raise UsageProblem(
+            f"--images {path}: expected image: {{name, tag, digest, pull_secret}}, one for each image"
+        )
     images = sorted(known)
     return {str(image): _choice(path, str(image), entry, images) for image, entry in plain.items()}
 
@@ -114,7 +120,9 @@ def _choice(path: Path, image: str, entry: Any, known: list[str]) -> ImageChoice
     if image not in known:
         near = difflib.get_close_matches(image, known, 1)
         meant = f"; meant {near[0]}?" if near else ""
-        raise UsageProblem(f"{where}: the suite has no such image{meant} (pytest --list-images shows all)")
+        raise UsageProblem(
+            f"{where}: the suite has no such image{meant} (pytest --list-images shows all)"
+        )
     if not isinstance(entry, dict) or not entry or entry.keys() - _FORMS.keys():
         raise UsageProblem(f"{where}: expected some of {', '.join(_FORMS)}")
     for key, value in entry.items():

@@ -245,7 +245,8 @@ def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
                     f"{where}: {name}.tcp_give_up is {entries.tcp_give_up:g} s and {name}.{field} {needed:g} s: "
                     f"{what} would look like a denial; give it more, or lower {field} where packets cannot be lost"
                 )
-        spanned, outage = entries.agree_span + entries.hold, 2 * entries.tcp_give_up - entries.syn_again
+        spanned = entries.agree_span + entries.hold
+        outage = 2 * entries.tcp_give_up - entries.syn_again
         if spanned <= outage:
             raise UsageProblem(
                 f"{where}: {name}.agree_span and {name}.hold are {spanned:g} s together, 2 x {name}.tcp_give_up - "
@@ -298,7 +299,11 @@ def _entries(node: Any, where: str, what: str) -> Any:
 
 
 def _quantity(node: Any, kind: str, place: str) -> float | int:
-    text = str(node.value) if isinstance(node, yaml.ScalarNode) else "something else than a number with its unit"
+    text = (
+        str(node.value)
+        if isinstance(node, yaml.ScalarNode)
+        else "something else than a number with its unit"
+    )
     match = _QUANTITY.fullmatch(text.strip())
     unit = match["unit"] if match else ""
     if kind == "int":
@@ -307,4 +312,6 @@ def _quantity(node: Any, kind: str, place: str) -> float | int:
         raise UsageProblem(f'{place}: expected a count such as "3 tries", found "{text}"')
     if match and unit in _SECONDS and float(match["number"]) > 0:
         return float(match["number"]) * _SECONDS[unit]
-    raise UsageProblem(f'{place}: expected a time such as "5 s", "250 ms" or "2 min", found "{text}"')
+    raise UsageProblem(
+        f'{place}: expected a time such as "5 s", "250 ms" or "2 min", found "{text}"'
+    )

@@ -13,7 +13,8 @@ from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_
 from conformance.kube.prepared import objects_of, of_prefix
 from conformance.model.change import ObjectRef
 
-POLICY, TIER = "GlobalNetworkPolicy", "Tier"
+POLICY = "GlobalNetworkPolicy"
+TIER = "Tier"
 CLUSTER_SCOPED = (
     (V3, POLICY),
     (V3, "StagedGlobalNetworkPolicy"),
@@ -64,10 +65,15 @@ def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[s
         found = list(leftovers(kube, run, prefix))
     except SuiteError as error:
         return [f"whether anything of this run is left is not known: {error}"]
-    own, inside = Ownership(run), Ownership(run, prefix=prefix)
+    own = Ownership(run)
+    inside = Ownership(run, prefix=prefix)
     tiers = [target for target in found if target.kind == TIER]
     rest = [target for target in found if not target.namespace and target.kind != TIER]
-    for who, some in ((inside, [target for target in found if target.namespace]), (own, rest), (own, tiers)):
+    for who, some in (
+        (inside, [target for target in found if target.namespace]),
+        (own, rest),
+        (own, tiers),
+    ):
         told += _remove(Changes(kube, who), some, within)
     return told
 

@@ -32,12 +32,20 @@ FINDING_RIGHTS = (
     Right("list", "namespaces", needed_for="find what dead runs left"),
     Right("list", "nodes", needed_for="find nodes that dead runs cordoned"),
     Right("list", "configmaps", namespace="calico-conformance-system", needed_for="find journals"),
-    Right("list", "leases", "coordination.k8s.io", namespace="calico-conformance-system", needed_for="find run locks"),
+    Right(
+        "list",
+        "leases",
+        "coordination.k8s.io",
+        namespace="calico-conformance-system",
+        needed_for="find run locks",
+    ),
 )
 """What finding takes; what putting back takes depends on what was changed."""
 
 
-def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = "") -> int:
+def clear_up(
+    kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = ""
+) -> int:
     """Put back what dead runs left and print it, or only print what there is; returns the exit code.
 
     ``named``: of this run alone.
@@ -57,15 +65,22 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool, nam
     changes = [entry for leftovers in dead for entry in leftovers.entries]
     if lacking := lacking_to_restore(kube, changes) if changes else []:
         raise ClusterUnusable(
-            [*lacking, f"nothing was touched, and {counted(len(changes), 'change')} of dead runs stay"]
+            [
+                *lacking,
+                f"nothing was touched, and {counted(len(changes), 'change')} of dead runs stay",
+            ]
         )
     lock = _lock(recovery, run, settings, tell=print, progress=lambda line: None)
     try:
         held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
         if shared:
-            dead, others = recovery.dead(own=run.run, named=named)  # as it is now that nobody else works on it
+            dead, others = recovery.dead(
+                own=run.run, named=named
+            )  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        acted = [restored for restored in result.restored if restored.outcome is not Outcome.REFUSED]
+        acted = [
+            restored for restored in result.restored if restored.outcome is not Outcome.REFUSED
+        ]
         problem = _problem(acted, Changes(kube, run), settings, process, print) if acted else ""
         if held and not others:
             recovery.tidy(result, own=run.run)
@@ -112,7 +127,9 @@ def before_a_run(
     dead = _unrestored(recovery, run, tell)
     if settings.reads_only and (settings.disruptive or settings.dry_run):
         for leftovers in dead:
-            tell(f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:")
+            tell(
+                f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:"
+            )
             for line in leftovers.lines():
                 tell(f"  {line}")
         return []
@@ -129,7 +146,11 @@ def before_a_run(
     try:
         lock.acquire()
         result = recovery.recover(_unrestored(recovery, run), check=lock.check)
-        problem = _problem(result.restored, Changes(kube, run), settings, process, tell) if result.changed else ""
+        problem = (
+            _problem(result.restored, Changes(kube, run), settings, process, tell)
+            if result.changed
+            else ""
+        )
     except ClusterUnusable as unusable:
         return list(unusable.reasons)
     finally:
@@ -138,17 +159,24 @@ def before_a_run(
         tell(problem)
     failed = [str(restored) for restored in result.restored if restored.outcome is Outcome.FAILED]
     left = dict.fromkeys([*failed, *result.left, *([problem] if problem else [])])
-    return [f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})" for line in left]
+    return [
+        f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})"
+        for line in left
+    ]
 
 
-def left_by_dead(kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]) -> list[str]:
+def left_by_dead(
+    kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]
+) -> list[str]:
     """What runs that died have not put back, now that this run has their lock; a line per run, with what to do."""
     run = Ownership(settings.run_id, settings.worker)
     recovery = recovery_of(kube, facts, settings, run, lambda line: None)
     return [_told(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
 
 
-def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]) -> Recovery:
+def recovery_of(
+    kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]
+) -> Recovery:
     """How this cluster is recovered in the name of ``run``."""
     timings = settings.timings
     patience = RecoveryPatience(
@@ -158,7 +186,8 @@ def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, te
         named_dead=timings.run.named_dead,
         look_every=timings.run.lock_poll,
     )
-    healers, prefix = healers_of(Changes(kube, run), facts, settings), settings.namespaces_prefix
+    healers = healers_of(Changes(kube, run), facts, settings)
+    prefix = settings.namespaces_prefix
     return Recovery(kube, healers, patience, tell=tell, prefix=prefix)
 
 
@@ -180,16 +209,22 @@ def of_a_worker(
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
     unreadable: list[str] = []
-    if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries(unreadable.append)):
+    if not any(
+        entry.open and worker in ("", entry.worker) for entry in journal.entries(unreadable.append)
+    ):
         return PutBack()
     changes = Changes(kube, run)
     healers = healers_of(changes, facts, settings)
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
     lines = [*map(str, done), *unreadable]
-    ours = [restored for restored in done if not refusal(restored.entry)]  # what does not fit, no process of it wrote
+    ours = [
+        restored for restored in done if not refusal(restored.entry)
+    ]  # what does not fit, no process of it wrote
     problem = next((str(restored) for restored in ours if restored.outcome in NOT_RESTORED), "")
     if left := sum(restored.outcome is Outcome.FAILED for restored in done):
-        lines.append(f"{counted(left, 'change')} of the cluster not put back; put back by: {_command(named_by)}")
+        lines.append(
+            f"{counted(left, 'change')} of the cluster not put back; put back by: {_command(named_by)}"
+        )
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
             problem = _problem(done, changes, settings, process, lines.append)
@@ -202,18 +237,27 @@ def of_a_worker(
 def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
     """The nodes that journal entries speak of: those that were changed themselves, and those of procedures."""
     entries = [restored.entry for restored in done if restored.outcome is not Outcome.REFUSED]
-    changed = [entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"]
+    changed = [
+        entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"
+    ]
     procedures = [str(entry.arguments["node"]) for entry in entries if "node" in entry.arguments]
     nodes = tuple(dict.fromkeys([*changed, *procedures]))
     return Disrupted(nodes=nodes, revive=revivals(changes, settings, entries))
 
 
 def _problem(
-    done: Sequence[Restored], changes: Changes, settings: Settings, process: str, tell: Callable[[str], None]
+    done: Sequence[Restored],
+    changes: Changes,
+    settings: Settings,
+    process: str,
+    tell: Callable[[str], None],
 ) -> str:
     """Which pods do not reach each other after the recovery, by facts of then: nodes take pods again."""
-    facts, disrupted = detect(changes.kube, evidence="field"), _disrupted(done, changes, settings)
-    return connectivity_problem(changes.kube, facts, settings, process=process, disrupted=disrupted, tell=tell)
+    facts = detect(changes.kube, evidence="field")
+    disrupted = _disrupted(done, changes, settings)
+    return connectivity_problem(
+        changes.kube, facts, settings, process=process, disrupted=disrupted, tell=tell
+    )
 
 
 def _lock(
@@ -229,7 +273,9 @@ def _lock(
     return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
 
 
-def _unrestored(recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None) -> list[Leftovers]:
+def _unrestored(
+    recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None
+) -> list[Leftovers]:
     """Dead runs that may have left the cluster changed; none for who may not look.
 
     ``tell`` gets a line for each journal entry that is refused: it is left alone, and stops no run.
@@ -247,8 +293,10 @@ def _unrestored(recovery: Recovery, run: Ownership, tell: Callable[[str], None] 
 
 def summary(result: Recovered) -> str:
     """One line."""
-    counts = [f"{sum(restored.outcome == outcome for restored in result.restored)} {outcome}" for outcome in
-              dict.fromkeys(restored.outcome for restored in result.restored)]  # fmt: skip
+    counts = [
+        f"{sum(restored.outcome == outcome for restored in result.restored)} {outcome}"
+        for outcome in dict.fromkeys(restored.outcome for restored in result.restored)
+    ]
     counts += [f"{counted(len(result.lines), 'leftover')} removed"] if result.lines else []
     counts += [f"{len(result.left)} left to do"] if result.left else []
     return ", ".join(counts)
@@ -266,7 +314,9 @@ def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
     who = _who(leftovers)
     if not leftovers.entries:
         marked = ", ".join(target.label for target, _ in leftovers.marks)
-        return f"{who} and left its mark on {marked}, which it may have changed: {_command(named_by)}"
+        return (
+            f"{who} and left its mark on {marked}, which it may have changed: {_command(named_by)}"
+        )
     changes = f"{counted(len(leftovers.entries), 'change')} of the cluster"
     return (
         f"{who} and left {changes} ({leftovers.entries[-1].label}); put it back first: {_command(named_by)}  "

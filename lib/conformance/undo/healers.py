@@ -42,7 +42,9 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     }
 
 
-def revivals(changes: Changes, settings: Settings, entries: Sequence[Entry]) -> dict[str, Callable[[], object]]:
+def revivals(
+    changes: Changes, settings: Settings, entries: Sequence[Entry]
+) -> dict[str, Callable[[], object]]:
     """Windows nodes whose HNS network may have been made anew, by what starts their kube-proxy anew.
 
     Removing the network takes the node's Services with it, which kube-proxy may never make again.
@@ -52,49 +54,76 @@ def revivals(changes: Changes, settings: Settings, entries: Sequence[Entry]) -> 
     return {node: functools.partial(proxy.restart, node) for node in nodes}
 
 
-def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+def _felix_restart(
+    changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]
+) -> None:
     """See that Felix is back on one node: until then policies do not change there."""
     node = str(arguments["node"])
     with _own_host_pods(changes, facts, settings, node) as host_pods:
 
         def in_host(node: str, argv: Sequence[str]) -> ExecResult:
-            pod, within = host_pods.on(node), settings.timings.windows.exec_overhead
-            return execute.run(changes.kube, pod.namespace, pod.pod, pod.container, argv, within=within)
+            pod = host_pods.on(node)
+            within = settings.timings.windows.exec_overhead
+            return execute.run(
+                changes.kube, pod.namespace, pod.pod, pod.container, argv, within=within
+            )
 
-        services = FelixService(in_host, by_agent=facts.install.value == "agent") if may_be_service(facts) else None
+        services = (
+            FelixService(in_host, by_agent=facts.install.value == "agent")
+            if may_be_service(facts)
+            else None
+        )
         felix = Felix(
-            changes.kube, Plainly(changes), os_of(facts), patience_of(settings), services=services,
+            changes.kube,
+            Plainly(changes),
+            os_of(facts),
+            patience_of(settings),
+            services=services,
             windows_pods=facts.felix_pods,
-        )  # fmt: skip
+        )
         felix.back(node)
 
 
-def _ending_policy(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+def _ending_policy(
+    changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]
+) -> None:
     """Remove policies that may end Felix on one node, then as :func:`_felix_restart`."""
-    theirs, namespace = Changes(changes.kube, Ownership(run, changes.run.worker)), str(arguments["namespace"])
+    theirs = Changes(changes.kube, Ownership(run, changes.run.worker))
+    namespace = str(arguments["namespace"])
     for name in arguments["policies"]:
         target = ObjectRef(
-            api_version="projectcalico.org/v3", kind="NetworkPolicy", name=str(name), namespace=namespace
+            api_version="projectcalico.org/v3",
+            kind="NetworkPolicy",
+            name=str(name),
+            namespace=namespace,
         )
         theirs.delete(target, "it may end Felix")
     _felix_restart(changes, facts, settings, run, arguments)
 
 
-def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+def _daemonset_pods(
+    changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]
+) -> None:
     """Have pods of DaemonSets made anew that may have lost their network."""
     theirs = ThirdPartyPods(changes.kube, Plainly(changes), patience_of(settings)("windows"))
     theirs.renew(str(arguments["node"]), arguments["pods"])
 
 
-def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+def _hns_network(
+    changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]
+) -> None:
     """Heal one node in the name of the run that left it, looking from a host pod of its own, which is removed again."""
-    theirs = Changes(changes.kube, Ownership(run, changes.run.worker))  # its cordon, if that is what is left
+    theirs = Changes(
+        changes.kube, Ownership(run, changes.run.worker)
+    )  # its cordon, if that is what is left
     with _own_host_pods(changes, facts, settings, str(arguments["node"])) as host_pods:
         _healer(theirs, facts, settings, host_pods).heal(arguments)
 
 
 @contextmanager
-def _own_host_pods(changes: Changes, facts: Facts, settings: Settings, node: str) -> Iterator[HostPods]:
+def _own_host_pods(
+    changes: Changes, facts: Facts, settings: Settings, node: str
+) -> Iterator[HostPods]:
     """Host pods of a healer's own, in a namespace that goes with it; none is made unless one is asked for."""
     kube = changes.kube
     number = [found.name for found in facts.nodes].index(node) + 1
@@ -107,17 +136,29 @@ def _own_host_pods(changes: Changes, facts: Facts, settings: Settings, node: str
         pods.changes.delete(namespace, "the healer has done its work")
 
 
-def _healer(changes: Changes, facts: Facts, settings: Settings, host_pods: HostPods) -> HnsNetworkHealer:
+def _healer(
+    changes: Changes, facts: Facts, settings: Settings, host_pods: HostPods
+) -> HnsNetworkHealer:
     kube = changes.kube
 
     def run(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
-        return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
+        return execute.run(
+            kube, workload.namespace, workload.pod, workload.container, argv, within=within
+        )
 
-    lose_data, patience, plainly = settings.delete_emptydir_data, patience_of(settings)("windows"), Plainly(changes)
-    hosts = Hosts(run, host_pods.on, host_pods.on, settings.timings, pods=facts.pod_network.value or hns.PODS)
-    vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience, lose_data=lose_data)
+    lose_data = settings.delete_emptydir_data
+    patience = patience_of(settings)("windows")
+    plainly = Plainly(changes)
+    hosts = Hosts(
+        run, host_pods.on, host_pods.on, settings.timings, pods=facts.pod_network.value or hns.PODS
+    )
+    vni = Vni(kube, plainly, hosts, facts, patience)
+    drain = Drain(changes, plainly, patience, lose_data=lose_data)
     felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
     return HnsNetworkHealer(
-        vni, Procedure(drain, felix, hosts, ThirdPartyPods(kube, plainly, patience), patience), drain,
-        within=settings.timings.windows.pod_ready, every=patience.poll_every,
-    )  # fmt: skip
+        vni,
+        Procedure(drain, felix, hosts, ThirdPartyPods(kube, plainly, patience), patience),
+        drain,
+        within=settings.timings.windows.pod_ready,
+        every=patience.poll_every,
+    )

@@ -21,11 +21,22 @@ class HnsNetworkHealer:
     """
 
     def __init__(
-        self, vni: Vni, procedure: Procedure, drain: Drain, *, within: float, every: float, clock: Clock = SYSTEM_CLOCK
+        self,
+        vni: Vni,
+        procedure: Procedure,
+        drain: Drain,
+        *,
+        within: float,
+        every: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """``within``: seconds from the procedure's end until the first pod is networked."""
-        self._vni, self._procedure, self._drain = vni, procedure, drain
-        self._within, self._every, self._clock = within, every, clock
+        self._vni = vni
+        self._procedure = procedure
+        self._drain = drain
+        self._within = within
+        self._every = every
+        self._clock = clock
 
     def heal(self, arguments: Mapping[str, Any]) -> None:
         """Heal the node that ``arguments`` name.
@@ -43,14 +54,20 @@ class HnsNetworkHealer:
         try:
             self._procedure.new_network(node)
         except (MissingCapability, NetworkStays) as refused:
-            why = first_line(refused).removesuffix(f"; {getattr(refused, 'remedy', '')}")  # for a run that begins
+            why = first_line(refused).removesuffix(
+                f"; {getattr(refused, 'remedy', '')}"
+            )  # for a run that begins
             raise EnvironmentBroken(
                 f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; move what is named away"
             ) from refused
         settled = until(
-            lambda: self._vni.vsid(node), lambda found: found in (wanted, None), within=self._within,
-            every=self._every, description=f"node {node} has a network with VNI {wanted}", clock=self._clock,
-        )  # fmt: skip
+            lambda: self._vni.vsid(node),
+            lambda found: found in (wanted, None),
+            within=self._within,
+            every=self._every,
+            description=f"node {node} has a network with VNI {wanted}",
+            clock=self._clock,
+        )
         if not settled.converged:
             raise EnvironmentBroken(
                 f"node {node} still has an HNS network with VSID {settled.last}, the VNI is {wanted}, although it was "

@@ -16,7 +16,13 @@ from conformance.journal.record import Entry
 from conformance.journal.store import entries_of, journals
 from conformance.kube.changes import reference
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, labels_of
+from conformance.kube.ownership import (
+    CORDON_ANNOTATION,
+    MANAGED_BY,
+    RUN_LABEL,
+    SYSTEM_NAMESPACE,
+    labels_of,
+)
 from conformance.model.change import ObjectRef
 from conformance.undo.cleanup import cluster_scoped
 
@@ -85,7 +91,9 @@ class Leftovers:
         ]
 
 
-def leftovers(kube: Kube, now: datetime.datetime | None = None, *, prefix: str = "") -> list[Leftovers]:
+def leftovers(
+    kube: Kube, now: datetime.datetime | None = None, *, prefix: str = ""
+) -> list[Leftovers]:
     """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable.
 
     ``prefix``: in the namespaces that were prepared with it, too.
@@ -97,8 +105,12 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None, *, prefix: str =
         now=now or datetime.datetime.now(datetime.UTC),
         own=[(labels_of(item)[RUN_LABEL], item) for item in cluster_scoped(kube, prefix=prefix)],
         journals={item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)},
-        cordoned=[(mark, node) for node in nodes if (mark := _annotations(node).get(CORDON_ANNOTATION))],
-        marks=[(run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)],
+        cordoned=[
+            (mark, node) for node in nodes if (mark := _annotations(node).get(CORDON_ANNOTATION))
+        ],
+        marks=[
+            (run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)
+        ],
         leases=[lease for lease in leases if labels_of(lease).get(MANAGED_BY[0]) == MANAGED_BY[1]],
     )
     return sorted(map(seen.of, seen.runs), key=lambda one: (one.since, one.run))
@@ -118,15 +130,24 @@ class _Seen:
 
     @property
     def runs(self) -> set[str]:
-        named = [*(run for run, _ in (*self.own, *self.cordoned)), *(run for run, _, _ in self.marks)]
-        labelled = [labels_of(lease)[RUN_LABEL] for lease in self.leases if RUN_LABEL in labels_of(lease)]
+        named = [
+            *(run for run, _ in (*self.own, *self.cordoned)),
+            *(run for run, _, _ in self.marks),
+        ]
+        labelled = [
+            labels_of(lease)[RUN_LABEL] for lease in self.leases if RUN_LABEL in labels_of(lease)
+        ]
         return {*named, *self.journals, *labelled}
 
     def of(self, run: str) -> Leftovers:
         """Return what one run has left."""
         own = [item for by, item in self.own if by == run]
         journal = self.journals.get(run)
-        held = [one for one in self.leases if liveness.holds(one, run) or labels_of(one).get(RUN_LABEL) == run]
+        held = [
+            one
+            for one in self.leases
+            if liveness.holds(one, run) or labels_of(one).get(RUN_LABEL) == run
+        ]
         made = [*own, *([journal] if journal else []), *held]
         entries, refused, unreadable = self._judged(run, journal or {})
         return Leftovers(
@@ -138,12 +159,16 @@ class _Seen:
             unreadable=unreadable,
             marks=self._unexplained(run, entries),
             journal=journal is not None,
-            objects=tuple(reference(item) for item in own if not item["metadata"].get("deletionTimestamp")),
+            objects=tuple(
+                reference(item) for item in own if not item["metadata"].get("deletionTimestamp")
+            ),
             nodes=tuple(str(node["metadata"]["name"]) for by, node in self.cordoned if by == run),
             leases=tuple(map(reference, held)),
         )
 
-    def _judged(self, run: str, journal: Obj) -> tuple[tuple[Entry, ...], tuple[str, ...], tuple[str, ...]]:
+    def _judged(
+        self, run: str, journal: Obj
+    ) -> tuple[tuple[Entry, ...], tuple[str, ...], tuple[str, ...]]:
         """Return a journal's open entries that are believed, those that are not, and what cannot be read."""
         unreadable: list[str] = []
         opened = [entry for entry in entries_of(journal, unreadable.append) if entry.open]
@@ -151,10 +176,16 @@ class _Seen:
         refused = tuple(f"{entry.label[:300]}: {doubt}" for entry, doubt in doubts if doubt)
         return tuple(entry for entry, doubt in doubts if not doubt), refused, tuple(unreadable)
 
-    def _unexplained(self, run: str, entries: tuple[Entry, ...]) -> tuple[tuple[ObjectRef, str], ...]:
+    def _unexplained(
+        self, run: str, entries: tuple[Entry, ...]
+    ) -> tuple[tuple[ObjectRef, str], ...]:
         """Return the run's marks of which none of these entries speaks."""
         known = {entry.mark_name for entry in entries}
-        return tuple((reference(obj), name) for by, obj, name in self.marks if by == run and name not in known)
+        return tuple(
+            (reference(obj), name)
+            for by, obj, name in self.marks
+            if by == run and name not in known
+        )
 
 
 def _changeable(kube: Kube) -> Iterator[Obj]:
@@ -183,4 +214,6 @@ def _annotations(obj: Obj) -> dict[str, str]:
 
 
 def _made_at(obj: Obj) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(str(obj["metadata"]["creationTimestamp"]).replace("Z", "+00:00"))
+    return datetime.datetime.fromisoformat(
+        str(obj["metadata"]["creationTimestamp"]).replace("Z", "+00:00")
+    )

@@ -15,7 +15,13 @@ from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored
 from conformance.journal.store import Journal, journals
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import HOLDS_LABEL, MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
+from conformance.kube.ownership import (
+    HOLDS_LABEL,
+    MANAGED_BY,
+    SYSTEM_NAMESPACE,
+    Ownership,
+    removed_by_hand,
+)
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo.cleanup import clean_up
@@ -82,8 +88,11 @@ class Recovery:
     ) -> None:
         """``prefix``: of namespaces that were prepared for runs, in which their leftovers are looked for."""
         self.prefix = prefix
-        self.kube, self.healers, self.patience = kube, healers, patience
-        self._tell, self._clock = tell, clock
+        self.kube = kube
+        self.healers = healers
+        self.patience = patience
+        self._tell = tell
+        self._clock = clock
         self._silent: set[tuple[str, str]] = set()
         """Uid and version of leases that were watched in vain for a renewal."""
         self._given_up: set[str] = set()
@@ -97,8 +106,13 @@ class Recovery:
         Raises UsageProblem where nothing is there of a run of that name.
         """
         now = datetime.datetime.now(datetime.UTC)
-        dead, lines = [], []
-        found = [leftover for leftover in leftovers(self.kube, now, prefix=self.prefix) if leftover.run != own]
+        dead = []
+        lines = []
+        found = [
+            leftover
+            for leftover in leftovers(self.kube, now, prefix=self.prefix)
+            if leftover.run != own
+        ]
         if named and named not in [leftover.run for leftover in found]:
             there = ", ".join(leftover.run for leftover in found) or "none"
             raise UsageProblem(
@@ -116,7 +130,9 @@ class Recovery:
                 or leftover.run in self._given_up
                 or (bool(named) and self._lease(named) is not None)
             )
-            silent = suspect and self._is_silent(leftover.run, self.patience.named_dead if named else 0.0)
+            silent = suspect and self._is_silent(
+                leftover.run, self.patience.named_dead if named else 0.0
+            )
             if leftover.life is Life.DEAD or silent:
                 dead.append(leftover)
             elif leftover.life is Life.ALIVE or suspect:
@@ -134,7 +150,9 @@ class Recovery:
         """What is known of a lease's holder, with what watching has shown: for who takes the run lock to recover."""
         return Life.DEAD if _version(lease) in self._silent else liveness.of_maker(lease)
 
-    def recover(self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None) -> Recovered:
+    def recover(
+        self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None
+    ) -> Recovered:
         """Put back and remove what these runs left; the newest first, which may have changed what an older one left.
 
         ``check`` is asked before each run's journal and raises when the run lock is not held any more.
@@ -143,7 +161,9 @@ class Recovery:
         for item in reversed(dead):
             self._journal(item, result, check)
         for item in dead:
-            for line in clean_up(self.kube, item.run, within=self.patience.delete, prefix=self.prefix):
+            for line in clean_up(
+                self.kube, item.run, within=self.patience.delete, prefix=self.prefix
+            ):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
             for node in item.nodes:
@@ -155,9 +175,17 @@ class Recovery:
         """Whether the namespace that runs share is there, made by a run, and holds only what run ``own`` has."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
-        if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or HOLDS_LABEL in labels or journals(self.kube):
+        if (
+            labels.get(MANAGED_BY[0]) != MANAGED_BY[1]
+            or HOLDS_LABEL in labels
+            or journals(self.kube)
+        ):
             return False
-        leases = self.kube.objects(*LEASE, SYSTEM_NAMESPACE) if self.kube.discovery.serves(*LEASE) else []
+        leases = (
+            self.kube.objects(*LEASE, SYSTEM_NAMESPACE)
+            if self.kube.discovery.serves(*LEASE)
+            else []
+        )
         return not [lease for lease in leases if not own or not liveness.holds(lease, own)]
 
     def tidy(self, result: Recovered, *, own: str) -> None:
@@ -177,11 +205,17 @@ class Recovery:
         if lease is None or _version(lease) in self._silent:
             return True
         seconds = max(at_least, float(lease["spec"].get("leaseDurationSeconds") or 0))
-        self._tell(f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock")
+        self._tell(
+            f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock"
+        )
         watched = hold(
-            lambda: self._lease(run), lambda now: now is not None and _version(now) == _version(lease),
-            seconds=seconds, every=self.patience.look_every, description=f"run {run} is silent", clock=self._clock,
-        )  # fmt: skip
+            lambda: self._lease(run),
+            lambda now: now is not None and _version(now) == _version(lease),
+            seconds=seconds,
+            every=self.patience.look_every,
+            description=f"run {run} is silent",
+            clock=self._clock,
+        )
         if watched.converged:
             self._silent.add(_version(lease))
             self._given_up.add(run)
@@ -189,7 +223,9 @@ class Recovery:
 
     def _lease(self, run: str) -> Obj | None:
         """The run lock, while it is this run's."""
-        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        found = self.kube.find(
+            RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
+        )
         return found if found is not None and liveness.holds(found, run) else None
 
     def _journal(self, one: Leftovers, result: Recovered, check: Callable[[], object]) -> None:
@@ -217,23 +253,32 @@ class Recovery:
             return
         target = ObjectRef(api_version="v1", kind="Node", name=node)
         self._do(
-            lambda: Changes(self.kube, Ownership(one.run)).patch(target, dict(LIFTED), "its run is over", foreign=True),
-            f"node {node} was cordoned by run {one.run} and takes pods again", result,
-        )  # fmt: skip
+            lambda: Changes(self.kube, Ownership(one.run)).patch(
+                target, dict(LIFTED), "its run is over", foreign=True
+            ),
+            f"node {node} was cordoned by run {one.run} and takes pods again",
+            result,
+        )
 
     def _unmark(self, one: Leftovers, result: Recovered) -> None:
         """Take away the marks of procedures that had not begun, or were over; name every other mark that is left."""
-        for after in (found for found in leftovers(self.kube) if found.run == one.run) if one.marks else ():
+        for after in (
+            (found for found in leftovers(self.kube) if found.run == one.run) if one.marks else ()
+        ):
             for target, name in after.marks:
                 where = f"{target.label} bears mark {name} of run {one.run}"
                 if target.kind == "Node" and not after.doubts:
                     changes = Changes(self.kube, Ownership(one.run))
-                    act = functools.partial(unmark, changes, target, name, within=self.patience.within)
+                    act = functools.partial(
+                        unmark, changes, target, name, within=self.patience.within
+                    )
                     self._do(act, f"{where}, whose change is over: the mark is removed", result)
                     continue
                 space = f" -n {target.namespace}" if target.namespace else ""
                 line = f"{where}, and no journal says what it held before: see whether it is as it should be, then  "
-                result.left.append(f"{line}kubectl annotate{space} {target.kind.lower()} {target.name} {name}-")
+                result.left.append(
+                    f"{line}kubectl annotate{space} {target.kind.lower()} {target.name} {name}-"
+                )
                 self._tell(result.left[-1])
 
     def _do(self, act: Callable[[], object], done: str, result: Recovered) -> None:

@@ -35,4 +35,10 @@ def _changing(kube: Kube, entries: Iterable[Entry]) -> Iterator[Right]:
         resource = kube.resource(target.api_version, target.kind)
         group = target.api_version.rpartition("/")[0]
         verb = "patch" if entry.act == "patch" else "delete"
-        yield Right(verb, resource.plural, group, target.namespace, needed_for=f"put back {target.kind} {target.name}")
+        yield Right(
+            verb,
+            resource.plural,
+            group,
+            target.namespace,
+            needed_for=f"put back {target.kind} {target.name}",
+        )

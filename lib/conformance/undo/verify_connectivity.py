@@ -60,7 +60,9 @@ def connectivity_problem(
     settings = replace(settings, worker=run.worker)
     changes = Changes(kube, run)
     pods = Pods(kube, changes, facts, settings)
-    placement = Placement(facts, settings.tolerations, cover=_cover(facts, settings, disrupted.nodes))
+    placement = Placement(
+        facts, settings.tolerations, cover=_cover(facts, settings, disrupted.nodes)
+    )
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         prober = Prober(kube, Path(folder), settings)
         worker_pods = WorkerPods(pods, placement)
@@ -68,16 +70,23 @@ def connectivity_problem(
         try:
             systems: tuple[OS, ...] = ("linux", "windows")
             clients = [client for os in systems for client in worker_pods.clients(os)]
-            servers = [server.tcp(DEMO_PORT) for os in systems for server in worker_pods.servers(os)]
+            servers = [
+                server.tcp(DEMO_PORT) for os in systems for server in worker_pods.servers(os)
+            ]
             expect = Expect(prober, settings.timings, Context(claims=("after restore",)))
             problem = "not every pod reaches every other"
             expect.reachable(clients, servers, because=RESTORED)
             problem = "not known whether Services work"
-            services, server = Services(changes, worker_pods, cluster_domain(kube)), worker_pods.servers("linux").first
+            services = Services(changes, worker_pods, cluster_domain(kube))
+            server = worker_pods.servers("linux").first
 
             def pairs(node: str) -> list[Pair]:
                 at_node = [client for client in clients if client.node == node]
-                return [(at, goal(server)) for at in at_node for goal in (services.by_address, services.by_name)]
+                return [
+                    (at, goal(server))
+                    for at in at_node
+                    for goal in (services.by_address, services.by_name)
+                ]
 
             problem = services_problem(expect, disrupted, pairs, tell)
         except (Nonconformance, SuiteError) as found_out:
@@ -90,23 +99,31 @@ def connectivity_problem(
 
 
 def services_problem(
-    expect: Expect, disrupted: Disrupted, pairs: Callable[[str], Sequence[Pair]], tell: Callable[[str], None]
+    expect: Expect,
+    disrupted: Disrupted,
+    pairs: Callable[[str], Sequence[Pair]],
+    tell: Callable[[str], None],
 ) -> str:
     """Describe in one line from which disrupted nodes Services do not work by address and by name; empty: from none.
 
     Where they stay dead and the node's HNS network may have been made anew, its kube-proxy is started anew.
     Raises ProbeBroken, EnvironmentBroken.
     """
-    alive, problems = [], []
+    alive = []
+    problems = []
     for node in disrupted.nodes:
         through = pairs(node)
         if not through:
-            tell(f"node {node} takes no pods, so whether Services work from there was not looked at")
+            tell(
+                f"node {node} takes no pods, so whether Services work from there was not looked at"
+            )
             continue
         dead = _dead(expect, through)
         if dead and node in disrupted.revive:
             disrupted.revive[node]()
-            tell(f"kube-proxy on node {node} was started anew, since Services stayed dead there: {dead}")
+            tell(
+                f"kube-proxy on node {node} was started anew, since Services stayed dead there: {dead}"
+            )
             dead = _dead(expect, through)
         if dead:
             problems.append(f"Services do not work from node {node}: {dead}")

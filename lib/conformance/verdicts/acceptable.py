@@ -10,8 +10,12 @@ from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
 ACCEPTABLE: dict[ClaimKind, frozenset[ClaimVerdict]] = {
     ClaimKind.CAPABILITY: frozenset({ClaimVerdict.CONFIRMED}),
     ClaimKind.REQUIREMENT: frozenset({ClaimVerdict.CONFIRMED}),
-    ClaimKind.LIMITATION: frozenset({ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED}),
-    ClaimKind.KNOWN_ISSUE: frozenset({ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED}),
+    ClaimKind.LIMITATION: frozenset(
+        {ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED}
+    ),
+    ClaimKind.KNOWN_ISSUE: frozenset(
+        {ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED}
+    ),
     ClaimKind.RECOMMENDATION: frozenset({ClaimVerdict.CONFIRMED, ClaimVerdict.ADVISED}),
 }
 """NOT_APPLICABLE is acceptable besides, but only where a gate's set names the condition."""
@@ -52,9 +56,13 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[Said]:
     for result in results:
         for decision in result.decisions:
             if not decision.about or build in decision.about:
-                said.append(Said(decision.verdict, decision.reason, (build if decision.about else "",)))
+                said.append(
+                    Said(decision.verdict, decision.reason, (build if decision.about else "",))
+                )
         if not any(decision.verdict is result.verdict for decision in result.decisions):
-            said.append(Said(result.verdict, result.reason, ("",)))  # what ended the test belongs to no node
+            said.append(
+                Said(result.verdict, result.reason, ("",))
+            )  # what ended the test belongs to no node
     return said
 
 
@@ -67,7 +75,11 @@ def unacceptable(kind: ClaimKind, found: Sequence[Said]) -> Iterator[Said]:
         of_it = [said for said in found if said.verdict is verdict]
         beside = verdict is ClaimVerdict.NOT_APPLICABLE and len(of_it) < len(found)
         if of_it and not acceptable(kind, verdict) and not beside:
-            yield Said(verdict, of_it[0].reason, tuple(sorted({place for said in of_it for place in said.places})))
+            yield Said(
+                verdict,
+                of_it[0].reason,
+                tuple(sorted({place for said in of_it for place in said.places})),
+            )
 
 
 def turn(kind: ClaimKind, before: ClaimVerdict | None, now: ClaimVerdict | None) -> Turn:
@@ -78,7 +90,9 @@ def turn(kind: ClaimKind, before: ClaimVerdict | None, now: ClaimVerdict | None)
     """
 
     def good(verdict: ClaimVerdict | None) -> bool:
-        return verdict is not None and (verdict is ClaimVerdict.NOT_APPLICABLE or acceptable(kind, verdict))
+        return verdict is not None and (
+            verdict is ClaimVerdict.NOT_APPLICABLE or acceptable(kind, verdict)
+        )
 
     def open_(verdict: ClaimVerdict | None) -> bool:
         return verdict is None or verdict in UNDECIDED

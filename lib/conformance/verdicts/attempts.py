@@ -22,7 +22,10 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
     speaker = next(attempt for attempt in attempts if attempt.verdict is verdict)
     verdicts = tuple(str(attempt.verdict) for attempt in attempts)
     prefix = f"{FLAKY} ({', '.join(verdicts)}): " if len(set(verdicts)) > 1 else ""
-    results = [_worst(each, prefix) for each in zip(*(attempt.results for attempt in attempts), strict=True)]
+    results = [
+        _worst(each, prefix)
+        for each in zip(*(attempt.results for attempt in attempts), strict=True)
+    ]
     return replace(
         speaker,
         reason=f"{prefix}{speaker.reason}",
@@ -34,10 +37,14 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
     )
 
 
-def silenced(test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str, ended: str) -> TestOutcome:
+def silenced(
+    test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str, ended: str
+) -> TestOutcome:
     """What is said of a planned test whose end was not heard; ``crash``: how its worker died, else ``ended``."""
     verdict = ClaimVerdict.INCONCLUSIVE if crash else ClaimVerdict.NOT_RUN
-    prospect = Prospect(verdict=verdict, reason=crash or ended, remedy="" if crash else "run it again")
+    prospect = Prospect(
+        verdict=verdict, reason=crash or ended, remedy="" if crash else "run it again"
+    )
     return TestOutcome(
         test=test,
         verdict=verdict,
@@ -48,7 +55,9 @@ def silenced(test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str
     )
 
 
-def of_planned(heard: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None) -> TestOutcome:
+def of_planned(
+    heard: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None
+) -> TestOutcome:
     """What counts of a planned test; ``before``: what it had said until its worker died.
 
     ``silent``: what is to be said where nothing was ``heard`` of it, or where it crashed and was tried again.

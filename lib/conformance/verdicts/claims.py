@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
 from conformance.catalog.known_issues import KnownIssue, known_issues
 from conformance.errors import Unseen
-from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.claim import (
+    ACTIVE_HALF,
+    PRECEDENCE,
+    UNDERLAY,
+    ClaimKind,
+    ClaimResult,
+    ClaimVerdict,
+    precedence,
+)
 from conformance.model.decision import Decision
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
@@ -80,7 +88,9 @@ class ClaimOutcome:
     def opens(self) -> bool:
         """Whether it is VIOLATED, and something gets through that policy closes."""
         violated = self.verdict is ClaimVerdict.VIOLATED
-        return violated and any(decision.opens for result in self.results for decision in result.decisions)
+        return violated and any(
+            decision.opens for result in self.results for decision in result.decisions
+        )
 
     @property
     def word(self) -> str:
@@ -93,12 +103,16 @@ class ClaimOutcome:
         return on_builds(self.claim.kind, self.verdict, self.builds)
 
 
-def on_builds(kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]) -> str:
+def on_builds(
+    kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]
+) -> str:
     """As :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
     found: dict[ClaimVerdict, list[str]] = {}
     for build, said in builds.items():
         found.setdefault(said, []).append(build)
-    if verdict not in found:  # what ended its test belongs to no node, and would be read as a build's
+    if (
+        verdict not in found
+    ):  # what ended its test belongs to no node, and would be read as a build's
         return ""
     if list(found) == [verdict]:
         return f"on {', '.join(builds)}"
@@ -120,7 +134,9 @@ def claim_outcomes(
         for result in test.results:
             by_claim.setdefault(result.claim, []).append(result)
     outcomes = (
-        _decided(claim, by_claim[claim.id]) if claim.id in by_claim else _untested(claim, facts, whole=whole)
+        _decided(claim, by_claim[claim.id])
+        if claim.id in by_claim
+        else _untested(claim, facts, whole=whole)
         for claim in claims.values()
     )
     return tuple(replace(one, known=explained(one.results, facts)) for one in outcomes)
@@ -129,21 +145,34 @@ def claim_outcomes(
 def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
     """Known issues of which one may be behind each decision of a claim that is VIOLATED; none where one fits none."""
     violated = [result for result in results if result.verdict is ClaimVerdict.VIOLATED]
-    wrong = [[one for one in result.decisions if one.verdict is ClaimVerdict.VIOLATED] for result in violated]
+    wrong = [
+        [one for one in result.decisions if one.verdict is ClaimVerdict.VIOLATED]
+        for result in violated
+    ]
     if facts is None or not all(wrong):
         return ()
-    each = [[issue for issue in known_issues() if issue.fits(one, facts)] for several in wrong for one in several]
-    return tuple(issue for issue in known_issues() if all(each) and any(issue in fitting for fitting in each))
+    each = [
+        [issue for issue in known_issues() if issue.fits(one, facts)]
+        for several in wrong
+        for one in several
+    ]
+    return tuple(
+        issue for issue in known_issues() if all(each) and any(issue in fitting for fitting in each)
+    )
 
 
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     if passive := _passive_half(claim, results):
         results = (*results, passive)
-    builds = by_build([decision for each in results for decision in each.decisions if decides(decision, claim)])
+    builds = by_build(
+        [decision for each in results for decision in each.decisions if decides(decision, claim)]
+    )
     verdict = over_builds({result.verdict for result in results}, builds)
     speaker = next((result for result in results if result.verdict is verdict), results[0])
     counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
-    missing = tuple(dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN))
+    missing = tuple(
+        dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN)
+    )
     decided = tuple(
         dict.fromkeys(
             result.part
@@ -178,24 +207,36 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
     if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
         return None
     return ClaimResult(
-        claim=claim.id, verdict=ClaimVerdict.NOT_RUN, test="", part=ACTIVE_HALF, reason=half(claim, results),
-        remedy=claim.verify, active=True, evidence=results[0].evidence,
-    )  # fmt: skip
+        claim=claim.id,
+        verdict=ClaimVerdict.NOT_RUN,
+        test="",
+        part=ACTIVE_HALF,
+        reason=half(claim, results),
+        remedy=claim.verify,
+        active=True,
+        evidence=results[0].evidence,
+    )
 
 
 def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
     """Why the half of a claim that changes something says nothing; empty: it did, or there is no such half."""
-    decided = [result for result in results if result.verdict not in (*_OPEN, ClaimVerdict.NOT_APPLICABLE)]
+    decided = [
+        result for result in results if result.verdict not in (*_OPEN, ClaimVerdict.NOT_APPLICABLE)
+    ]
     if claim.active is None or not decided or any(result.active for result in decided):
         return ""
-    if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
+    if tried := next(
+        (result for result in results if result.active and result.part != ACTIVE_HALF), None
+    ):
         return f"it was only read, not tried by a change: {tried.reason}"
     return f"it was only read, not tried by a change: {NO_TEST}"
 
 
 def underlay(measured: Iterable[Mapping[str, object]]) -> str:
     """What underlay subnets a claim's tests stood in, each said once; empty: none of them says."""
-    return "; ".join(dict.fromkeys(str(figures[UNDERLAY]) for figures in measured if UNDERLAY in figures))
+    return "; ".join(
+        dict.fromkeys(str(figures[UNDERLAY]) for figures in measured if UNDERLAY in figures)
+    )
 
 
 def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:
@@ -204,10 +245,16 @@ def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome
     if facts is not None:
         applies = applicability(claim, facts)
         if isinstance(applies, NotApplicable):
-            return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies))
+            return ClaimOutcome(
+                claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies)
+            )
     if claim.isolation.kind is IsolationKind.MANUAL:
-        return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=BY_HAND, remedy=claim.verify)
-    return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one")
+        return ClaimOutcome(
+            claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=BY_HAND, remedy=claim.verify
+        )
+    return ClaimOutcome(
+        claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one"
+    )
 
 
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:

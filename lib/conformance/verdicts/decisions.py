@@ -44,7 +44,9 @@ def folded(several: Iterable[Decision]) -> tuple[Decision, ...]:
 
 def _of_both(one: Decision, other: Decision, verdict: ClaimVerdict) -> tuple[str, ...]:
     """The builds that those of two have shown this verdict for: one may be a path to Linux alone."""
-    return tuple(sorted({build for item in (one, other) if item.verdict is verdict for build in item.about}))
+    return tuple(
+        sorted({build for item in (one, other) if item.verdict is verdict for build in item.about})
+    )
 
 
 def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
@@ -56,11 +58,15 @@ def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
     found: dict[str, ClaimVerdict] = {}
     for decision in decisions:
         for build in _blamed(decision, decisions):
-            found[build] = min(found.get(build, decision.verdict), decision.verdict, key=PRECEDENCE.index)
+            found[build] = min(
+                found.get(build, decision.verdict), decision.verdict, key=PRECEDENCE.index
+            )
     return dict(sorted(found.items()))
 
 
-def over_builds(verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVerdict]) -> ClaimVerdict:
+def over_builds(
+    verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVerdict]
+) -> ClaimVerdict:
     """The verdict that counts of several about one claim: what one build still has is not LIFTED.
 
     Within a build LIFTED counts before CONFIRMED: the control that makes it believable is CONFIRMED beside it.
@@ -75,8 +81,12 @@ def _blamed(one: Decision, decisions: Sequence[Decision]) -> tuple[str, ...]:
     if one.verdict not in WRONG or len(one.about) < 2:
         return one.about
     for suspect, other in ((one.source, one.target), (one.target, one.source)):
-        without_other = [one for one in decisions if suspect in _ends(one) and other not in _ends(one)]
-        without_suspect = [one for one in decisions if other in _ends(one) and suspect not in _ends(one)]
+        without_other = [
+            one for one in decisions if suspect in _ends(one) and other not in _ends(one)
+        ]
+        without_suspect = [
+            one for one in decisions if other in _ends(one) and suspect not in _ends(one)
+        ]
         is_well = {one.verdict for one in without_suspect} == {ClaimVerdict.CONFIRMED}
         if is_well and any(one.verdict in WRONG for one in without_other):
             cleared = set.intersection(*(set(one.builds) for one in without_suspect))

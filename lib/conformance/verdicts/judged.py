@@ -18,7 +18,9 @@ REMEDY = "run it without plugins and options that leave out calls (--setup-plan,
 ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 
 
-def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]) -> ClaimResult:
+def judged(
+    claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]
+) -> ClaimResult:
     """Return what a test that ran, or tried to, says about one claim and part.
 
     ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
@@ -26,13 +28,23 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     decisions = _decisions(claim, part, test, statement, builds)
     of_claims = [seen for seen in statement.seen if seen.claim]
     own = any(seen.claim == claim.id and seen.part in ("", part) for seen in of_claims)
-    told = any(statement.raised and seen.verdict is statement.raised.verdict for seen in statement.seen)
-    raised = None if own and statement.in_body and told else statement.raised  # it was decided apart from the others
-    if raised and told and raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims):
+    told = any(
+        statement.raised and seen.verdict is statement.raised.verdict for seen in statement.seen
+    )
+    raised = (
+        None if own and statement.in_body and told else statement.raised
+    )  # it was decided apart from the others
+    if (
+        raised
+        and told
+        and raised.verdict is ClaimVerdict.VIOLATED
+        and any(not seen.part for seen in of_claims)
+    ):
         raised = None  # its expectations have told of which claim, and what was raised is the worst of it
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:
-        found, decisions = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY), ()
+        found = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY)
+        decisions = ()
     else:
         unreached = [] if raised else _unreached(claim, part, test, decisions, builds)
         denied = any("closed" in decision.halves for decision in decisions)
@@ -41,9 +53,15 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
         if raised is None and claim.denial and not denied and found.verdict not in WITHOUT_DENIAL:
             found = Finding(ClaimVerdict.NOT_RUN, NO_DENIAL, REMEDY)
     return ClaimResult(
-        claim=claim.id, verdict=found.verdict, test=test, part=part, reason=found.reason, remedy=found.remedy,
-        measured=dict(statement.measured), decisions=decisions,
-    )  # fmt: skip
+        claim=claim.id,
+        verdict=found.verdict,
+        test=test,
+        part=part,
+        reason=found.reason,
+        remedy=found.remedy,
+        measured=dict(statement.measured),
+        decisions=decisions,
+    )
 
 
 def of_test(results: Sequence[ClaimResult], raised: Finding | None) -> Finding:
@@ -61,11 +79,15 @@ def _together(claim: Claim, about: Sequence[Decision], raised: Finding | None) -
     """Return the verdict that counts among the decisions about a claim and what its test raised."""
     reasons = {decision.verdict: decision.reason for decision in reversed(about)}
     if raised:
-        reasons[unmet_for(claim) if raised.verdict is ClaimVerdict.UNMET else raised.verdict] = raised.reason
+        reasons[unmet_for(claim) if raised.verdict is ClaimVerdict.UNMET else raised.verdict] = (
+            raised.reason
+        )
     verdict = over_builds(reasons, by_build(about))
     reason = claim.statement if verdict is ClaimVerdict.CONFIRMED else reasons[verdict]
     remedy = raised.remedy if raised else ""
-    return Finding(verdict, reason, remedy or (ELSEWHERE if verdict is ClaimVerdict.NOT_RUN else ""))
+    return Finding(
+        verdict, reason, remedy or (ELSEWHERE if verdict is ClaimVerdict.NOT_RUN else "")
+    )
 
 
 def _decisions(
@@ -74,14 +96,28 @@ def _decisions(
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
     found = []
-    for seen in folded(one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)):
-        verdict, reason = seen.verdict, seen.reason
+    for seen in folded(
+        one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)
+    ):
+        verdict = seen.verdict
+        reason = seen.reason
         if verdict is ClaimVerdict.UNMET:
             verdict = unmet_for(claim)
         elif verdict is ClaimVerdict.CONFIRMED and special:
-            verdict, reason = special.verdict, special.reason
+            verdict = special.verdict
+            reason = special.reason
         about = _about(seen, builds)
-        found.append(replace(seen, claim=claim.id, part=part, test=test, verdict=verdict, reason=reason, about=about))
+        found.append(
+            replace(
+                seen,
+                claim=claim.id,
+                part=part,
+                test=test,
+                verdict=verdict,
+                reason=reason,
+                about=about,
+            )
+        )
     return tuple(found)
 
 
@@ -102,10 +138,17 @@ def _unreached(
         return []
     return [
         Decision(
-            claim=claim.id, part=part, test=test, source="", target=node, builds=(build,), about=(build,),
-            verdict=ClaimVerdict.NOT_RUN, reason=f"it was decided on {', '.join(sorted(reached))}, not on {build} "
-            f"(node {node})", halves=(),
+            claim=claim.id,
+            part=part,
+            test=test,
+            source="",
+            target=node,
+            builds=(build,),
+            about=(build,),
+            verdict=ClaimVerdict.NOT_RUN,
+            reason=f"it was decided on {', '.join(sorted(reached))}, not on {build} (node {node})",
+            halves=(),
         )
         for build, node in builds.items()
         if build not in reached
-    ]  # fmt: skip
+    ]

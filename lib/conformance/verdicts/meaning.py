@@ -23,7 +23,9 @@ def of_error(error: BaseException) -> ClaimVerdict:
 def of_failure(error: BaseException) -> ClaimVerdict:
     """What an exception says of one path or node that was asked: whatever is not about the cluster is INCONCLUSIVE."""
     said = of_error(error)
-    return said if said in (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET) else ClaimVerdict.INCONCLUSIVE
+    return (
+        said if said in (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET) else ClaimVerdict.INCONCLUSIVE
+    )
 
 
 def of_path(*, held: bool, wavered: bool, wrong: bool) -> ClaimVerdict:
@@ -77,4 +79,6 @@ def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVe
 
 def of_waived(beside: Collection[ClaimVerdict]) -> ClaimVerdict:
     """What a test says for the exit code, once what is wrong is waived; ``beside``: what else it says."""
-    return ClaimVerdict.INCONCLUSIVE if ClaimVerdict.INCONCLUSIVE in beside else ClaimVerdict.CONFIRMED
+    return (
+        ClaimVerdict.INCONCLUSIVE if ClaimVerdict.INCONCLUSIVE in beside else ClaimVerdict.CONFIRMED
+    )

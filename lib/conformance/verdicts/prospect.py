@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from conformance.catalog import ALL, Applies, Catalog, Conditions, NotApplicable, Undecided, applicability
+from conformance.catalog import (
+    ALL,
+    Applies,
+    Catalog,
+    Conditions,
+    NotApplicable,
+    Undecided,
+    applicability,
+)
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
@@ -64,7 +72,9 @@ class Prospect:
         return None
 
 
-def applying(parts: Sequence[ClaimPart], catalog: Catalog, facts: Facts, *, looks: bool) -> Prospect:
+def applying(
+    parts: Sequence[ClaimPart], catalog: Catalog, facts: Facts, *, looks: bool
+) -> Prospect:
     """What follows for a test's parts from what their claims, and they, are about.
 
     ``looks``: what is not known of Windows nodes can still be looked for.
@@ -83,10 +93,16 @@ def applying(parts: Sequence[ClaimPart], catalog: Catalog, facts: Facts, *, look
     looks = looks and any(answer.look for answer in undecided.values())
     if looks:
         assumed += [
-            f"{answer.condition}, which a look into the Windows nodes has to tell" for answer in undecided.values()
+            f"{answer.condition}, which a look into the Windows nodes has to tell"
+            for answer in undecided.values()
         ]
         undecided = {}
-    known = Prospect(inapplicable=inapplicable, undecided=undecided, assumed=tuple(dict.fromkeys(assumed)), look=looks)
+    known = Prospect(
+        inapplicable=inapplicable,
+        undecided=undecided,
+        assumed=tuple(dict.fromkeys(assumed)),
+        look=looks,
+    )
     if parts and len(inapplicable) + len(undecided) == len(parts):  # no part says anything here
         part = next(iter(undecided or inapplicable))
         verdict, why, remedy = known.of(part) or (None, "", "")
@@ -94,14 +110,22 @@ def applying(parts: Sequence[ClaimPart], catalog: Catalog, facts: Facts, *, look
     return known
 
 
-def not_run(test: str, parts: Iterable[ClaimPart], prospect: Prospect, evidence: str) -> tuple[ClaimResult, ...]:
+def not_run(
+    test: str, parts: Iterable[ClaimPart], prospect: Prospect, evidence: str
+) -> tuple[ClaimResult, ...]:
     """The results of a test that does not run, or of which nothing was heard."""
     told = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
     return tuple(
         ClaimResult(
-            claim=part.claim, verdict=verdict, test=test, part=part.part, reason=reason, remedy=remedy,
-            active=part.active, evidence="lab" if evidence == "lab" else "field",
+            claim=part.claim,
+            verdict=verdict,
+            test=test,
+            part=part.part,
+            reason=reason,
+            remedy=remedy,
+            active=part.active,
+            evidence="lab" if evidence == "lab" else "field",
         )
         for part in parts
         for verdict, reason, remedy in [prospect.of(part) or told]
-    )  # fmt: skip
+    )

@@ -58,8 +58,13 @@ class Recorder:
         """Raises SuiteError where a claim cannot have that verdict."""
         if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
             raise SuiteError(f"{claim.id} holds always: not seeing it is no NOT_OBSERVED")
-        if verdict is ClaimVerdict.LIFTED and claim.kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
-            raise SuiteError(f"{claim.id} is a {claim.kind}: only limitations and known issues can be LIFTED")
+        if verdict is ClaimVerdict.LIFTED and claim.kind not in (
+            ClaimKind.LIMITATION,
+            ClaimKind.KNOWN_ISSUE,
+        ):
+            raise SuiteError(
+                f"{claim.id} is a {claim.kind}: only limitations and known issues can be LIFTED"
+            )
 
     def _meant(self, claim: str) -> list[Claim]:
         if claim and claim not in self._claims:

@@ -45,7 +45,9 @@ class Statement:
         before = self.raised.verdict if self.raised else None
         if before is ClaimVerdict.VIOLATED or (before in SETTLED and found.verdict not in SETTLED):
             return
-        self.raised, self.in_body, self.results = found, self.calling, None
+        self.raised = found
+        self.in_body = self.calling
+        self.results = None
 
     def measure(self, figures: Mapping[str, float | str]) -> None:
         self.measured.update(figures)
@@ -62,7 +64,8 @@ class Statement:
 
 def from_body(error: BaseException) -> Finding:
     """Return what an exception that a test's body raised says of its claims."""
-    verdict, line = of_error(error), first_line(error)
+    verdict = of_error(error)
+    line = first_line(error)
     told = f"{type(error).__name__}: {line}" if verdict is ClaimVerdict.INCONCLUSIVE else line
     return Finding(verdict, told, error.remedy if isinstance(error, MissingCapability) else "")
 

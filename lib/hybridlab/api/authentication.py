@@ -47,7 +47,9 @@ class Token:
 class Authenticator:
     """Turns bearer tokens into users."""
 
-    def __init__(self, tokens: Mapping[str, Token], store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, tokens: Mapping[str, Token], store: Store, clock: Callable[[], float] = time.time
+    ) -> None:
         self._tokens: dict[str, Token] = dict(tokens)
         self._store = store
         self._clock = clock
@@ -71,12 +73,16 @@ class Authenticator:
         return user
 
     def audiences(self, token: str, wanted: Sequence[str]) -> list[str]:
-        return [audience for audience in wanted if audience in self._audiences.get(token, (AUDIENCE,))]
+        return [
+            audience for audience in wanted if audience in self._audiences.get(token, (AUDIENCE,))
+        ]
 
     def user_of(self, token: str) -> User | None:
         """Return the user of a token, or None when it is unknown, expired, or its account is gone."""
         meaning = self._tokens.get(token)
-        if meaning is None or (meaning.expires_at is not None and self._clock() >= meaning.expires_at):
+        if meaning is None or (
+            meaning.expires_at is not None and self._clock() >= meaning.expires_at
+        ):
             return None
         account = self._accounts.get(token)
         if account is not None:
@@ -94,12 +100,17 @@ class Authenticator:
         spec = request.get("spec") or {}
         seconds = spec.get("expirationSeconds") or DEFAULT_SECONDS
         if seconds < MINIMUM_SECONDS:
-            cause = invalid_value("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+            cause = invalid_value(
+                "spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"
+            )
             raise invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         meta = account["metadata"]
         bound = spec.get("boundObjectRef") or {}
         place = (meta["namespace"], bound.get("name", ""))
-        if bound.get("kind") in _BOUND and self._store.bucket(_BOUND[bound["kind"]]).get(place) is None:
+        if (
+            bound.get("kind") in _BOUND
+            and self._store.bucket(_BOUND[bound["kind"]]).get(place) is None
+        ):
             raise not_found(_BOUND[bound["kind"]], "", bound.get("name", ""))
         token = secrets.token_urlsafe(32)
         expires = self._clock() + seconds
@@ -119,7 +130,9 @@ class Authenticator:
                 "name": meta["name"],
                 "namespace": meta["namespace"],
                 "uid": str(uuid.uuid4()),
-                "creationTimestamp": datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "creationTimestamp": datetime.fromtimestamp(self._clock(), UTC).strftime(
+                    "%Y-%m-%dT%H:%M:%SZ"
+                ),
             },
             "spec": spec,
             "status": {"token": token, "expirationTimestamp": until},

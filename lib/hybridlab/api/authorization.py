@@ -18,7 +18,10 @@ from hybridlab.api.resources import V3
 from hybridlab.api.store import Change, Key, Store
 from hybridlab.api.views import TIERED
 
-_BUCKETS = frozenset(f"{plural}.{GROUP}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
+_BUCKETS = frozenset(
+    f"{plural}.{GROUP}"
+    for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+)
 
 
 class Attributes(NamedTuple):
@@ -64,7 +67,11 @@ class Authorizer:
     def require(self, user: User, asked: Attributes) -> None:
         """Raise ApiError 403, worded as the real server words it, unless this is allowed."""
         if self.allows(user, asked) is None:
-            where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+            where = (
+                f'in the namespace "{asked.namespace}"'
+                if asked.namespace
+                else "at the cluster scope"
+            )
             what = f'resource "{asked.resource}" in API group "{asked.group}"'
             why = f'User "{user.name}" cannot {asked.verb} {what} {where}'
             raise forbidden(asked.resource.partition("/")[0], asked.group, asked.name, why)
@@ -77,7 +84,10 @@ class Authorizer:
         may_get = self.allows(user, Attributes("get", V3, "tiers", "", tier)) is not None
         pseudo = f"tier.{resource.plural}"
         names = (f"{tier}.*", target.name)
-        granted = any(self.allows(user, Attributes(verb, V3, pseudo, target.namespace, name)) for name in names)
+        granted = any(
+            self.allows(user, Attributes(verb, V3, pseudo, target.namespace, name))
+            for name in names
+        )
         if may_get and granted:
             return
         where = f' and namespace "{target.namespace}"' if target.namespace else ""
@@ -128,15 +138,20 @@ class Authorizer:
                     continue
                 kind = "ClusterRoleBinding" if plural == "clusterrolebindings" else "RoleBinding"
                 reference = binding["roleRef"]
-                title = f'{kind} "{binding["metadata"]["name"]}{f"/{namespace}" if namespace else ""}"'
+                title = (
+                    f'{kind} "{binding["metadata"]["name"]}{f"/{namespace}" if namespace else ""}"'
+                )
                 by = f'RBAC: allowed by {title} of {reference["kind"]} "{reference["name"]}"'
                 for subject in binding.get("subjects") or ():
-                    who, shown = f"{subject['kind']} {subject['name']}", subject["name"]
+                    who = f"{subject['kind']} {subject['name']}"
+                    shown = subject["name"]
                     if subject["kind"] == "ServiceAccount":
                         who = f"User {ACCOUNT}{subject.get('namespace', '')}:{subject['name']}"
                         shown += f"/{subject.get('namespace', '')}"
                     why = f'{by} to {subject["kind"]} "{shown}"'
-                    found.setdefault(who, []).extend(Grant(namespace, rule, why) for rule in role.get("rules") or ())
+                    found.setdefault(who, []).extend(
+                        Grant(namespace, rule, why) for rule in role.get("rules") or ()
+                    )
         return found
 
     def role(self, reference: Obj, namespace: str) -> Obj | None:
@@ -152,7 +167,8 @@ def _rule_allows(rule: Obj, asked: Attributes) -> bool:
         return False
     if asked.path:
         return any(
-            pattern in {"*", asked.path} or (pattern.endswith("*") and asked.path.startswith(pattern[:-1]))
+            pattern in {"*", asked.path}
+            or (pattern.endswith("*") and asked.path.startswith(pattern[:-1]))
             for pattern in rule.get("nonResourceURLs") or ()
         )
     groups = rule.get("apiGroups") or ()

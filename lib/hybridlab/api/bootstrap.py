@@ -52,10 +52,16 @@ _VIEWED = [
 ]  # fmt: skip
 _EDITED = [
     *_VIEWED,
-    _rule("core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy", _READ),
+    _rule(
+        "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy", _READ
+    ),
     _rule("core", "pods pods/attach pods/exec pods/portforward pods/proxy", _WRITE),
     _rule("core", "pods/eviction", ["create"]),
-    _rule("core", "configmaps events endpoints secrets serviceaccounts services services/proxy", _WRITE),
+    _rule(
+        "core",
+        "configmaps events endpoints secrets serviceaccounts services services/proxy",
+        _WRITE,
+    ),
     _rule("core", "serviceaccounts/token", ["create"]),
     _rule("core", "replicationcontrollers replicationcontrollers/scale", _WRITE),
     _rule(
@@ -79,12 +85,17 @@ _ROLES: dict[str, list[Obj]] = {
     "edit": _EDITED,
     "view": _VIEWED,
     "system:basic-user": [
-        _rule("authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews", ["create"]),
+        _rule(
+            "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews", ["create"]
+        ),
         _rule("authentication.k8s.io", "selfsubjectreviews", ["create"]),
     ],
     "system:discovery": [{"nonResourceURLs": _PATHS, "verbs": ["get"]}],
     "system:public-info-viewer": [
-        {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]}
+        {
+            "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"],
+            "verbs": ["get"],
+        }
     ],
 }
 _BINDINGS = {
@@ -117,7 +128,10 @@ class Bootstrap:
     def populate_namespace(self, namespace: str) -> None:
         """Create what every namespace has: the default ServiceAccount and the cluster's CA certificate."""
         self._create("serviceaccounts", {"metadata": {"name": "default"}}, namespace)
-        meta = {"name": "kube-root-ca.crt", "annotations": {"kubernetes.io/description": _CA_DESCRIPTION}}
+        meta = {
+            "name": "kube-root-ca.crt",
+            "annotations": {"kubernetes.io/description": _CA_DESCRIPTION},
+        }
         self._create("configmaps", {"metadata": meta, "data": {"ca.crt": self._ca}}, namespace)
 
     def run(self) -> None:
@@ -130,11 +144,16 @@ class Bootstrap:
             binding = {
                 "metadata": {"name": name, "labels": _BOOTSTRAPPED, "annotations": _UPDATED},
                 "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
-                "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups],
+                "subjects": [
+                    {"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups
+                ],
             }
             self._create(f"clusterrolebindings.{GROUP}", binding)
         service = {
-            "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "metadata": {
+                "name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
             "spec": {
                 "clusterIP": self._first_address,
                 "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
@@ -148,7 +167,12 @@ class Bootstrap:
             self._mark_available(registration["metadata"]["name"])
 
     def _mark_available(self, name: str) -> None:
-        target = Target(self._operations.catalogue.named("apiservices.apiregistration.k8s.io"), "", name, "status")
+        target = Target(
+            self._operations.catalogue.named("apiservices.apiregistration.k8s.io"),
+            "",
+            name,
+            "status",
+        )
         condition = {
             "type": "Available",
             "status": "True",
@@ -156,7 +180,12 @@ class Bootstrap:
             "message": "Local APIServices are always available",
         }
         if name.endswith("projectcalico.org") and name.startswith("v3."):
-            condition = {"type": "Available", "status": "True", "reason": "Passed", "message": "all checks passed"}
+            condition = {
+                "type": "Available",
+                "status": "True",
+                "reason": "Passed",
+                "message": "all checks passed",
+            }
         patch = {"status": {"conditions": [{**condition, "lastTransitionTime": timestamp()}]}}
         self._operations.patch(target, patch, "merge", WriteOptions(tracked=False))
 
@@ -181,7 +210,9 @@ def _definition(resource: Resource) -> Obj:
         "name": resource.version,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "schema": {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        },
     }
     if resource.has_status:
         version["subresources"] = {"status": {}}
@@ -198,7 +229,12 @@ def _definition(resource: Resource) -> Obj:
     }
 
 
-_PRIORITIES = {"": (18000, 1), "apps": (17800, 15), "events.k8s.io": (17750, 5), "projectcalico.org": (1500, 20)}
+_PRIORITIES = {
+    "": (18000, 1),
+    "apps": (17800, 15),
+    "events.k8s.io": (17750, 5),
+    "projectcalico.org": (1500, 20),
+}
 
 
 def registrations(resources: Any) -> Iterator[Obj]:
@@ -206,7 +242,11 @@ def registrations(resources: Any) -> Iterator[Obj]:
     served = {(resource.group, resource.version): resource.by_crd for resource in resources}
     for (group, version), by_crd in served.items():
         priority, minimum = _PRIORITIES.get(group, (1000, 100) if by_crd else (17000, 15))
-        spec: Obj = {"version": version, "groupPriorityMinimum": priority, "versionPriority": minimum}
+        spec: Obj = {
+            "version": version,
+            "groupPriorityMinimum": priority,
+            "versionPriority": minimum,
+        }
         if group:
             spec["group"] = group
         if group == "projectcalico.org":

@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import Cause, bad_request, forbidden, invalid, invalid_value, not_found, unexplained
+from hybridlab.api.errors import (
+    Cause,
+    bad_request,
+    forbidden,
+    invalid,
+    invalid_value,
+    not_found,
+    unexplained,
+)
 from hybridlab.api.kinds.strategy import Strategy
 from hybridlab.api.managedfields import duplicate_keys
 from hybridlab.api.requests import WriteOptions
@@ -19,17 +27,28 @@ class Checks:
     """What can be wrong with an object; each check raises the ApiError that the client gets."""
 
     def __init__(
-        self, store: Store, views: Views, custom_shape: Callable[[Resource, Obj], Findings] | None = None
+        self,
+        store: Store,
+        views: Views,
+        custom_shape: Callable[[Resource, Obj], Findings] | None = None,
     ) -> None:
         """``custom_shape`` checks the fields of kinds that CustomResourceDefinitions brought."""
-        self._store, self._views, self._custom_shape = store, views, custom_shape
+        self._store = store
+        self._views = views
+        self._custom_shape = custom_shape
 
     @staticmethod
     def shape(resource: Resource) -> Shape | None:
         """Return the fields of a resource's stored objects; None when they are open."""
         return shapes().of(resource.storage_version, resource.storage_kind)
 
-    def decode(self, resource: Resource, namespace: str, body: Any, patched: Callable[[], str] | None = None) -> Obj:
+    def decode(
+        self,
+        resource: Resource,
+        namespace: str,
+        body: Any,
+        patched: Callable[[], str] | None = None,
+    ) -> Obj:
         """Check that a body is an object of this resource and belongs to the request's namespace.
 
         ``patched`` as for :meth:`fields`.
@@ -46,7 +65,12 @@ class Checks:
             )
         if kind != resource.kind and resource.by_crd:
             name = (obj.get("metadata") or {}).get("name", "")
-            raise invalid(kind, resource.group, name, [invalid_value("kind", kind, f"must be {resource.kind}")])
+            raise invalid(
+                kind,
+                resource.group,
+                name,
+                [invalid_value("kind", kind, f"must be {resource.kind}")],
+            )
         if (given, kind) != (resource.api_version, resource.kind):
             raise _other_kind(resource, given, kind, patched)
         meta = obj.get("metadata")
@@ -77,7 +101,9 @@ class Checks:
                 "message": f"namespace {namespace} is being terminated",
                 "field": "metadata.namespace",
             }
-            raise ApiError(403, "Forbidden", refused.message, {**refused.details, "causes": [cause]})
+            raise ApiError(
+                403, "Forbidden", refused.message, {**refused.details, "causes": [cause]}
+            )
 
     def fields(
         self,
@@ -115,7 +141,9 @@ class Checks:
 
     def declared(self, resource: Resource, wanted: Obj, namespace: str) -> None:
         """Check that the kind has every field that a server-side apply names; ApiError 500, as on the real server."""
-        findings = check_object(self.shape(resource), wanted) if resource.structural is None else None
+        findings = (
+            check_object(self.shape(resource), wanted) if resource.structural is None else None
+        )
         why = ""
         if findings is not None and findings.unknown:
             why = f".{findings.unknown[0]}: field not declared in schema"
@@ -125,13 +153,22 @@ class Checks:
             what = f"{namespace}/{wanted['metadata']['name']}; {resource.api_version}, Kind={resource.kind}"
             raise unexplained(f"failed to create typed patch object ({what}): {why}")
 
-    def rules(self, resource: Resource, strategy: Strategy, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
+    def rules(
+        self,
+        resource: Resource,
+        strategy: Strategy,
+        obj: Obj,
+        old: Obj | None,
+        options: WriteOptions,
+    ) -> None:
         """Check the metadata and what the kind says about its objects; what it only warns about is noted."""
         causes: list[Cause] = []
         meta = obj["metadata"]
         if old is None:
             prefix = meta.get("generateName")
-            if prefix and (problem := strategy.name_problem(prefix[:-1] + "a" if prefix[-1] in "-" else prefix)):
+            if prefix and (
+                problem := strategy.name_problem(prefix[:-1] + "a" if prefix[-1] in "-" else prefix)
+            ):
                 causes.append(invalid_value("metadata.generateName", prefix, problem))
             problem = strategy.name_problem(meta["name"])
             if problem:
@@ -140,7 +177,9 @@ class Checks:
         if strategy.checks_dry_runs or not options.dry_run:
             causes.extend(strategy.validate(obj, old))
         if causes:
-            raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta), causes)
+            raise invalid(
+                resource.kind, resource.group, self._views.shown_name(resource, meta), causes
+            )
         options.warnings.extend(strategy.warnings(obj))
 
 
@@ -148,14 +187,18 @@ _INTERNAL_PACKAGES = {"": "core", "events.k8s.io": "core"}
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:110"'
 
 
-def _other_kind(resource: Resource, version: str, kind: str, patched: Callable[[], str] | None) -> ApiError:
+def _other_kind(
+    resource: Resource, version: str, kind: str, patched: Callable[[], str] | None
+) -> ApiError:
     """Return the refusal of an object of another kind or version."""
     if shapes().of(version, kind) is None or not version.endswith("v1"):
         why = f'no kind "{kind}" is registered for version "{version}" {_SCHEME}'
     else:
         package = _INTERNAL_PACKAGES.get(resource.group, resource.group.partition(".")[0])
         own_package = "v1" if patched is not None or not version else version.rpartition("/")[2]
-        why = f"converting ({own_package}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+        why = (
+            f"converting ({own_package}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+        )
     if patched is not None:
         return invalid("", "", "", [invalid_value("patch", patched(), why)])
     return bad_request(
@@ -168,10 +211,14 @@ def _undecodable(resource: Resource, why: str, patched: Callable[[], str] | None
     if patched is not None:
         return invalid("", "", "", [invalid_value("patch", patched(), why)])
     kind = resource.kind
-    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}')
+    return bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+    )
 
 
 def _metadata_problems(meta: Obj, old: Obj | None) -> Iterable[Cause]:
-    from hybridlab.api.kinds.metadata import metadata_problems  # small, but only needed once something is written
+    from hybridlab.api.kinds.metadata import (
+        metadata_problems,  # small, but only needed once something is written
+    )
 
     return metadata_problems(meta, old["metadata"] if old else None)

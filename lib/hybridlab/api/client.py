@@ -24,14 +24,18 @@ class LocalClient:
     pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``; ``create("bindings", ...)`` does the same).
     """
 
-    def __init__(self, operations: Operations, subresources: Subresources, user: User, authorize: Authorize) -> None:
+    def __init__(
+        self, operations: Operations, subresources: Subresources, user: User, authorize: Authorize
+    ) -> None:
         self._operations = operations
         self._subresources = subresources
         self._user = user
         self._authorize = None if MASTERS in user.groups else authorize
         self._manager = user.name.rpartition(":")[2]
 
-    def _target(self, resource: str, verb: str, namespace: str | None, name: str = "", subresource: str = "") -> Target:
+    def _target(
+        self, resource: str, verb: str, namespace: str | None, name: str = "", subresource: str = ""
+    ) -> Target:
         found = self._operations.catalogue.named(resource)
         if found.namespaced and not namespace and verb not in {"list", "watch"}:
             raise bad_request(f"{found.name} are namespaced: a namespace is needed")
@@ -57,10 +61,16 @@ class LocalClient:
         namespace = namespace or obj.get("metadata", {}).get("namespace")
         if resource == "bindings":
             target = self._target(resource, "create", namespace)
-            return self._subresources.bind(target.namespace, obj["metadata"]["name"], obj, self._options())
-        return self._operations.create(self._target(resource, "create", namespace), private(obj), self._options())
+            return self._subresources.bind(
+                target.namespace, obj["metadata"]["name"], obj, self._options()
+            )
+        return self._operations.create(
+            self._target(resource, "create", namespace), private(obj), self._options()
+        )
 
-    async def replace(self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = "") -> Obj:
+    async def replace(
+        self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = ""
+    ) -> Obj:
         namespace = namespace or obj["metadata"].get("namespace")
         target = self._target(resource, "update", namespace, obj["metadata"]["name"], subresource)
         if subresource == "binding":
@@ -97,11 +107,19 @@ class LocalClient:
         self._operations.delete(self._target(resource, "delete", namespace, name), options)
 
     async def watch(
-        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
+        self,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        since: str,
+        labels: str = "",
+        fields: str = "",
     ) -> AsyncIterator[Event]:
         target = self._target(resource, "watch", namespace)
         test = self._operations.test(target.resource, labels, fields)
         position = self._operations.position(target.resource, since)
-        async for events in self._operations.watch(target.resource, target.namespace or None, position, test):
+        async for events in self._operations.watch(
+            target.resource, target.namespace or None, position, test
+        ):
             for event in events:
                 yield event

@@ -18,9 +18,13 @@ Obj = dict[str, Any]
 class ApiError(Exception):
     """A request that the API server refused; ``status`` is the whole ``Status`` object it answered."""
 
-    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{code} {reason}: {message}")
-        self.code, self.reason, self.message = code, reason, message
+        self.code = code
+        self.reason = reason
+        self.message = message
         self.details: Mapping[str, Any] = details or {}
 
 
@@ -49,7 +53,9 @@ class Client(Protocol):
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj: ...
 
-    async def replace(self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = "") -> Obj: ...
+    async def replace(
+        self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = ""
+    ) -> Obj: ...
 
     async def patch(
         self,
@@ -73,7 +79,13 @@ class Client(Protocol):
     ) -> None: ...
 
     def watch(
-        self, resource: str, namespace: str | None = None, *, since: str, labels: str = "", fields: str = ""
+        self,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        since: str,
+        labels: str = "",
+        fields: str = "",
     ) -> AsyncIterator[Event]:
         """Events after ``since``; ends never by itself; raises ApiError 410 when ``since`` is too old."""
 
@@ -119,7 +131,9 @@ class ExecOutcome:
 class NodeAgent(Protocol):
     """What the API server asks of the node a pod runs on (the kubelet's side of exec, attach and logs)."""
 
-    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
+    async def exec(
+        self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
+    ) -> ExecOutcome:
         """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it.
 
         Raises StreamCut when the node's connection breaks.

@@ -64,7 +64,9 @@ class Core:
             (
                 *KUBERNETES,
                 *calico_resources(
-                    v3=settings.calico_v3_api, crd_v1=settings.calico_crd_v1_api, operator=settings.calico_operator
+                    v3=settings.calico_v3_api,
+                    crd_v1=settings.calico_crd_v1_api,
+                    operator=settings.calico_operator,
                 ),
             )
         )
@@ -83,7 +85,9 @@ class Core:
             self.store, self.catalogue, self.views, kinds, _check_custom, escalation=escalation
         )
         self.definitions = Definitions(self.store, self.catalogue, self.operations.lifecycle.later)
-        self.definitions.built_in.update(item["metadata"]["name"] for item in built_in_definitions(self.catalogue))
+        self.definitions.built_in.update(
+            item["metadata"]["name"] for item in built_in_definitions(self.catalogue)
+        )
         self.authenticator = Authenticator(settings.tokens, self.store)
         self.reviews = Reviews(self.authorizer, self.authenticator)
         self.subresources = Subresources(self.operations)
@@ -100,6 +104,8 @@ class Core:
 
 
 def _check_custom(resource: Resource, obj: Obj) -> Findings:
-    from hybridlab.api.schemas.structural import check_custom  # only labs with CRDs of their own need it
+    from hybridlab.api.schemas.structural import (
+        check_custom,  # only labs with CRDs of their own need it
+    )
 
     return check_custom(resource.structural or {}, obj)

@@ -154,7 +154,9 @@ def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, _details(plural, group, name))
 
 
-STALE = "the object has been modified; please apply your changes to the latest version and try again"
+STALE = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
@@ -191,7 +193,9 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
-def method_not_allowed(why: str = "the server does not allow this method on the requested resource") -> ApiError:
+def method_not_allowed(
+    why: str = "the server does not allow this method on the requested resource",
+) -> ApiError:
     """405: the resource exists and this verb does not."""
     return GenericError(405, "MethodNotAllowed", why)
 
@@ -201,7 +205,9 @@ _FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobu
 
 def unsupported_media_type() -> ApiError:
     """415: the body's content type is none that this verb takes."""
-    message = f"the body of the request was in an unknown format - accepted media types include: {_FORMS}"
+    message = (
+        f"the body of the request was in an unknown format - accepted media types include: {_FORMS}"
+    )
     return ApiError(415, "UnsupportedMediaType", message)
 
 
@@ -213,7 +219,9 @@ def unsupported_patch() -> ApiError:
 def not_acceptable() -> ApiError:
     """406: the client takes no form that this server answers in."""
     return ApiError(
-        406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml"
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml",
     )
 
 
@@ -227,7 +235,9 @@ def not_a_number(text: str) -> ApiError:
     return bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
 
 
-def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()) -> ApiError:
+def too_many_requests(
+    message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()
+) -> ApiError:
     """429: not now; ``retry_after_seconds`` also becomes the Retry-After header when above 0."""
     details: dict[str, Any] = {}
     if causes:
@@ -260,7 +270,13 @@ def kind_not_emulated(resource: str) -> ApiError:
 
 def status_of(error: ApiError) -> Obj:
     """Return the ``Status`` object that tells a client about ``error``."""
-    status: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": error.message}
+    status: Obj = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": error.message,
+    }
     if error.reason:
         status["reason"] = error.reason
     if error.details or isinstance(error, GenericError):

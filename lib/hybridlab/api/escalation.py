@@ -27,7 +27,8 @@ class Escalation:
         if MASTERS in user.groups:
             return
         meta = obj["metadata"]
-        name, namespace = meta.get("name", ""), meta.get("namespace", "")
+        name = meta.get("name", "")
+        namespace = meta.get("namespace", "")
         if resource.plural in _ROLES:
             granted: Sequence[Obj] = obj.get("rules") or ()
             if old is not None and (old.get("rules") or []) == list(granted):
@@ -35,7 +36,9 @@ class Escalation:
             free = Attributes("escalate", GROUP, resource.plural, namespace, name)
         else:
             reference = obj.get("roleRef") or {}
-            if old is not None and all((old.get(key) or None) == (obj.get(key) or None) for key in _BOUND):
+            if old is not None and all(
+                (old.get(key) or None) == (obj.get(key) or None) for key in _BOUND
+            ):
                 return
             plural = f"{reference.get('kind', '').lower()}s"
             free = Attributes("bind", GROUP, plural, namespace, reference.get("name", ""))
@@ -46,7 +49,12 @@ class Escalation:
         if self._authorizer.allows(user, free) is not None:
             return
         held = self._authorizer.rules(user, namespace)
-        missing = [part for rule in granted for part in _parts(rule) if not any(_covers(own, part) for own in held)]
+        missing = [
+            part
+            for rule in granted
+            for part in _parts(rule)
+            if not any(_covers(own, part) for own in held)
+        ]
         if missing:
             groups = " ".join(f'"{group}"' for group in user.groups)
             listed = "\n".join(sorted({_shown(rule) for rule in _compact(missing)}))
@@ -104,7 +112,10 @@ def _compact(parts: Sequence[Obj]) -> list[Obj]:
             rule
             for rule in found
             if "nonResourceURLs" not in part
-            and all(rule.get(key) == part.get(key) for key in ("apiGroups", "resources", "resourceNames"))
+            and all(
+                rule.get(key) == part.get(key)
+                for key in ("apiGroups", "resources", "resourceNames")
+            )
         )
         known = next(same, None)
         if known is None:

@@ -37,7 +37,9 @@ class Scope:
 
     def covers(self, other: Scope) -> bool:
         """Whether ``other``, whose fields are known, is concerned."""
-        return all(mine in ("", theirs) for mine, theirs in zip(astuple(self), astuple(other), strict=True))
+        return all(
+            mine in ("", theirs) for mine, theirs in zip(astuple(self), astuple(other), strict=True)
+        )
 
     def meets(self, other: Scope) -> bool:
         """Whether something can be concerned by both."""
@@ -46,7 +48,9 @@ class Scope:
 
     def __str__(self) -> str:
         named = {"node": self.node, "namespace": self.namespace, "pod": self.pod}
-        return ", ".join(f"{name} {value}" for name, value in named.items() if value) or "everywhere"
+        return (
+            ", ".join(f"{name} {value}" for name, value in named.items() if value) or "everywhere"
+        )
 
 
 @dataclass(kw_only=True)
@@ -60,7 +64,9 @@ class ExecFault:
     """Only so many execs are caught; 0: all."""
     argv: tuple[str, ...] = ()
     """wrong-binary: the program that answers."""
-    start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: "no such program"
+    start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: (
+        "no such program"
+    )
     """missing-binary, start-times-out, dial-fails: why, in real words, from pod, container and command."""
     caught: set[int] = field(default_factory=set)
     healed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,7 +102,9 @@ class ExecFaults:
             raise ValueError(f"there is no exec fault {fault.kind!r}; there are {', '.join(KINDS)}")
         for other in self._faults.values():
             if other.scope.meets(fault.scope):
-                raise ValueError(f"exec is already made to fail: {other.kind} ({other.scope}); heal that first")
+                raise ValueError(
+                    f"exec is already made to fail: {other.kind} ({other.scope}); heal that first"
+                )
         self._faults[name] = fault
 
     def heal(self, name: str) -> None:

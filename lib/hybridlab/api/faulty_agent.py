@@ -5,7 +5,15 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Final
 
-from hybridlab.api.contract import ChannelWriter, ExecOutcome, Input, NodeAgent, Obj, StreamCut, Streams
+from hybridlab.api.contract import (
+    ChannelWriter,
+    ExecOutcome,
+    Input,
+    NodeAgent,
+    Obj,
+    StreamCut,
+    Streams,
+)
 from hybridlab.api.errors import internal
 from hybridlab.api.exec_faults import ExecFault, ExecFaults, Scope, Session
 
@@ -19,11 +27,16 @@ class FaultyAgent:
     """Implements ``contract.NodeAgent`` with another one."""
 
     def __init__(self, agent: NodeAgent, faults: ExecFaults) -> None:
-        self._agent, self._faults = agent, faults
+        self._agent = agent
+        self._faults = faults
 
-    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
+    async def exec(
+        self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
+    ) -> ExecOutcome:
         meta = pod["metadata"]
-        where = Scope(node=pod["spec"].get("nodeName", ""), namespace=meta["namespace"], pod=meta["name"])
+        where = Scope(
+            node=pod["spec"].get("nodeName", ""), namespace=meta["namespace"], pod=meta["name"]
+        )
         session = self._faults.session(where)
         fault = session.fault()
         await _hang(fault)
@@ -33,7 +46,9 @@ class FaultyAgent:
         if fault and fault.kind == "dial-fails":
             raise internal(fault.start_error(pod, container, argv), caused=True)
         if fault and fault.kind in {"missing-binary", "start-times-out"}:
-            outcome = ExecOutcome(exit_code=None, start_error=fault.start_error(pod, container, argv))
+            outcome = ExecOutcome(
+                exit_code=None, start_error=fault.start_error(pod, container, argv)
+            )
         else:
             command = _Command(session)
             faulty = replace(
@@ -95,7 +110,8 @@ class _FaultyOutput:
     """A ChannelWriter."""
 
     def __init__(self, writer: ChannelWriter, command: _Command) -> None:
-        self._writer, self._command = writer, command
+        self._writer = writer
+        self._command = command
 
     async def send(self, data: bytes) -> None:
         fault = self._command.session.fault() if data else None
@@ -115,7 +131,8 @@ class _FaultyInput:
     """An Input."""
 
     def __init__(self, source: Input, command: _Command) -> None:
-        self._source, self._command = source, command
+        self._source = source
+        self._command = command
 
     async def read(self, size: int = -1) -> bytes:
         data = await self._source.read(size)

@@ -21,7 +21,9 @@ _ANONYMOUS: Final = "system:anonymous"
 _UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
-def acting_as(headers: Iterable[tuple[str, str]], user: User, authorizer: Authorizer, path: str) -> User:
+def acting_as(
+    headers: Iterable[tuple[str, str]], user: User, authorizer: Authorizer, path: str
+) -> User:
     """Return the user that ``user`` asks to act as; ``user`` where no header asks for another.
 
     ApiError 403 unless RBAC lets ``user`` impersonate every part, 500 for parts without a user.
@@ -58,7 +60,9 @@ def _parts(groups: Iterable[str], extra: dict[str, tuple[str, ...]], uid: str) -
     """Return the rights that acting needs besides the one on the user."""
     parts = [Attributes("impersonate", "", "groups", "", group) for group in groups]
     for key, values in extra.items():
-        parts += [Attributes("impersonate", _GROUP, f"userextras/{key}", "", value) for value in values]
+        parts += [
+            Attributes("impersonate", _GROUP, f"userextras/{key}", "", value) for value in values
+        ]
     if uid:
         parts.append(Attributes("impersonate", _GROUP, "uids", "", uid))
     return parts

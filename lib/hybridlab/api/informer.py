@@ -32,12 +32,19 @@ class Informer:
     """
 
     def __init__(
-        self, client: Client, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+        self,
+        client: Client,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
     ) -> None:
         self.resource = resource
         self._client = client
         self._namespace = namespace
-        self._labels, self._fields = labels, fields
+        self._labels = labels
+        self._fields = fields
         self._objects: dict[Key, Obj] = {}
         self._handlers: list[tuple[Handler | None, UpdateHandler | None, Handler | None]] = []
         self._synced = asyncio.Event()
@@ -81,7 +88,10 @@ class Informer:
                 self._changed.discard(waiter)
 
     def on(
-        self, added: Handler | None = None, updated: UpdateHandler | None = None, deleted: Handler | None = None
+        self,
+        added: Handler | None = None,
+        updated: UpdateHandler | None = None,
+        deleted: Handler | None = None,
     ) -> None:
         """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; what is cached already is added at once."""
         self._handlers.append((added, updated, deleted))
@@ -100,7 +110,8 @@ class Informer:
 
     async def stop(self) -> None:
         """Stop following; an error that ended the informer earlier is raised here."""
-        task, self._task = self._task, None
+        task = self._task
+        self._task = None
         if task is None:
             return
         task.cancel()
@@ -125,7 +136,11 @@ class Informer:
             self._synced.set()
             try:
                 watch = self._client.watch(
-                    self.resource, self._namespace, since=since, labels=self._labels, fields=self._fields
+                    self.resource,
+                    self._namespace,
+                    since=since,
+                    labels=self._labels,
+                    fields=self._fields,
                 )
                 async with aclosing(watch) as events:  # type: ignore[type-var]
                     async for event in events:

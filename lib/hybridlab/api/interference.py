@@ -67,12 +67,20 @@ class Interference:
             one(plural, obj)
 
     def refuse(
-        self, name: str, code: Literal[429, 500, 503], seconds: float, *, namespace: str = "", first: int = 0,
+        self,
+        name: str,
+        code: Literal[429, 500, 503],
+        seconds: float,
+        *,
+        namespace: str = "",
+        first: int = 0,
         of: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Answer requests with an error for so long; ``first``: only so many of them (0: all)."""
         until = self._clock() + seconds
-        self._refusals[name] = Refusal(code=code, until=until, namespace=namespace, of=of, left=first or None)
+        self._refusals[name] = Refusal(
+            code=code, until=until, namespace=namespace, of=of, left=first or None
+        )
 
     def accept(self, name: str) -> None:
         self._refusals.pop(name, None)
@@ -130,9 +138,15 @@ class Interference:
             if refusal.left is not None:
                 refusal.left -= 1
             if refusal.code == 429:
-                message = "The apiserver is overloaded (injected by the lab), please try again later."
+                message = (
+                    "The apiserver is overloaded (injected by the lab), please try again later."
+                )
                 return too_many_requests(message, max(1, math.ceil(remaining)))
             if refusal.code == 503:
-                return ApiError(503, "ServiceUnavailable", "the server is currently unable to handle the request")
+                return ApiError(
+                    503,
+                    "ServiceUnavailable",
+                    "the server is currently unable to handle the request",
+                )
             return internal("injected by the lab")
         return None

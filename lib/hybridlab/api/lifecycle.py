@@ -49,21 +49,48 @@ _SINCE = "lastTransitionTime"
 
 def ending_conditions(content: Mapping[str, int], finalizers: Mapping[str, int]) -> list[Obj]:
     """Return the conditions of a namespace that ends: how many objects of each resource, how many of each finalizer."""
-    listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(content.items()))
-    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    listed = ", ".join(
+        f"{name} has {count} resource instances" for name, count in sorted(content.items())
+    )
+    held = ", ".join(
+        f"{name} in {count} resource instances" for name, count in sorted(finalizers.items())
+    )
     rows = [
-        ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
-        ("NamespaceDeletionGroupVersionParsingFailure", False, "ParsedGroupVersions",
-         "All legacy kube types successfully parsed"),
-        ("NamespaceDeletionContentFailure", False, "ContentDeleted",
-         "All content successfully deleted, may be waiting on finalization"),
-        ("NamespaceContentRemaining", bool(content), "SomeResourcesRemain" if content else "ContentRemoved",
-         f"Some resources are remaining: {listed}" if content else "All content successfully removed"),
-        ("NamespaceFinalizersRemaining", bool(finalizers),
-         "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
-         f"Some content in the namespace has finalizers remaining: {held}" if finalizers
-         else "All content-preserving finalizers finished"),
-    ]  # fmt: skip
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            False,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            False,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            False,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        (
+            "NamespaceContentRemaining",
+            bool(content),
+            "SomeResourcesRemain" if content else "ContentRemoved",
+            f"Some resources are remaining: {listed}"
+            if content
+            else "All content successfully removed",
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            bool(finalizers),
+            "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
+            f"Some content in the namespace has finalizers remaining: {held}"
+            if finalizers
+            else "All content-preserving finalizers finished",
+        ),
+    ]
     now = timestamp()
     return [
         {"type": kind, "status": str(true), _SINCE: now, "reason": reason, "message": message}
@@ -75,7 +102,10 @@ class Lifecycle:
     """Deletes objects and everything that must go with them."""
 
     def __init__(
-        self, store: Store, strategies: Callable[[str], Strategy], plural: Callable[[str], tuple[str, str]]
+        self,
+        store: Store,
+        strategies: Callable[[str], Strategy],
+        plural: Callable[[str], tuple[str, str]],
     ) -> None:
         self._store = store
         self._strategies = strategies
@@ -109,12 +139,18 @@ class Lifecycle:
                 obj = _marked(obj)
             if options.dry_run:
                 return obj, True
-            if strategy.ends_in_two_steps and "deletionTimestamp" not in bucket.objects[key]["metadata"]:
+            if (
+                strategy.ends_in_two_steps
+                and "deletionTimestamp" not in bucket.objects[key]["metadata"]
+            ):
                 self._store.put(storage, obj)
             last = self._store.remove(storage, key)
             return {
                 **obj,
-                "metadata": {**obj["metadata"], "resourceVersion": last["metadata"]["resourceVersion"]},
+                "metadata": {
+                    **obj["metadata"],
+                    "resourceVersion": last["metadata"]["resourceVersion"],
+                },
             }, True
         shorter = deleting and grace < meta.get("deletionGracePeriodSeconds", 0)
         if deleting and not shorter and meta.get("finalizers") == obj["metadata"].get("finalizers"):
@@ -158,7 +194,9 @@ class Lifecycle:
             self._store.put(storage, freed)
 
     @staticmethod
-    def _check_deletable(strategy: Strategy, obj: Obj, options: DeleteOptions, plural: str, group: str) -> None:
+    def _check_deletable(
+        strategy: Strategy, obj: Obj, options: DeleteOptions, plural: str, group: str
+    ) -> None:
         name = obj["metadata"]["name"]
         if name in strategy.protected:
             raise forbidden(plural, group, name, "this namespace may not be deleted")
@@ -167,20 +205,28 @@ class Lifecycle:
 
     @staticmethod
     def _check_preconditions(obj: Obj, options: DeleteOptions, group: str) -> None:
-        meta, kind = obj["metadata"], obj["kind"]
-        uid, version = options.uid, options.resource_version
+        meta = obj["metadata"]
+        kind = obj["kind"]
+        uid = options.uid
+        version = options.resource_version
         if uid and uid != meta["uid"]:
             why = f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']})."
             hint = "The object might have been deleted and then recreated"
             raise conflict(kind, group, meta["name"], f"{why} {hint}")
         if version and version != meta["resourceVersion"]:
             why = f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record"
-            raise conflict(kind, group, meta["name"], f"{why} ({meta['resourceVersion']}). {_MODIFIED}")
+            raise conflict(
+                kind, group, meta["name"], f"{why} ({meta['resourceVersion']}). {_MODIFIED}"
+            )
 
     def finish(self, storage: str, obj: Obj) -> bool:
         """Remove an object that is being deleted and that nothing holds any more; say whether it went."""
         meta = obj["metadata"]
-        if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        if (
+            "deletionTimestamp" not in meta
+            or meta.get("finalizers")
+            or meta.get("deletionGracePeriodSeconds")
+        ):
             return False
         if storage == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
             return False
@@ -198,7 +244,9 @@ class Lifecycle:
         if storage == "namespaces":
             if change.type == "DELETED":
                 self._terminating.discard(key[1])
-            elif "deletionTimestamp" in change.object["metadata"] and key[1] not in self._terminating:
+            elif (
+                "deletionTimestamp" in change.object["metadata"] and key[1] not in self._terminating
+            ):
                 self._terminating.add(key[1])
                 self.later(lambda: self._empty_namespace(key[1]))
             return
@@ -240,13 +288,17 @@ class Lifecycle:
         if owners and not alive:
             self.delete(storage, key, DeleteOptions())
         elif len(alive) < len(owners):
-            self._store.put(storage, {**obj, "metadata": {**obj["metadata"], "ownerReferences": alive}})
+            self._store.put(
+                storage, {**obj, "metadata": {**obj["metadata"], "ownerReferences": alive}}
+            )
 
     def _orphan(self, uid: str) -> None:
         for storage, key in self._store.dependents(uid):
             obj = self._store.bucket(storage).objects[key]
             meta = dict(obj["metadata"])
-            meta["ownerReferences"] = [owner for owner in meta["ownerReferences"] if owner["uid"] != uid]
+            meta["ownerReferences"] = [
+                owner for owner in meta["ownerReferences"] if owner["uid"] != uid
+            ]
             if not meta["ownerReferences"]:
                 del meta["ownerReferences"]
             self._store.put(storage, {**obj, "metadata": meta})
@@ -260,11 +312,16 @@ class Lifecycle:
         for place in self._store.dependents(uid):
             dependent = self._store.bucket(place[0]).objects[place[1]]
             owners = dependent["metadata"]["ownerReferences"]
-            blocking |= any(owner["uid"] == uid and owner.get("blockOwnerDeletion") for owner in owners)
+            blocking |= any(
+                owner["uid"] == uid and owner.get("blockOwnerDeletion") for owner in owners
+            )
             if "deletionTimestamp" not in dependent["metadata"]:
                 self.delete(*place, DeleteOptions(propagation="Foreground"))
         if not self._store.dependents(uid) or not blocking:
-            meta = {**obj["metadata"], "finalizers": without(obj["metadata"].get("finalizers") or [], FOREGROUND)}
+            meta = {
+                **obj["metadata"],
+                "finalizers": without(obj["metadata"].get("finalizers") or [], FOREGROUND),
+            }
             if not meta["finalizers"]:
                 del meta["finalizers"]
             freed = {**obj, "metadata": meta}
@@ -299,7 +356,10 @@ class Lifecycle:
         ]
         if conditions != (status.get("conditions") or []):
             changed = {**status, "conditions": conditions}
-            self._store.put("namespaces", {**namespace, "metadata": dict(namespace["metadata"]), "status": changed})
+            self._store.put(
+                "namespaces",
+                {**namespace, "metadata": dict(namespace["metadata"]), "status": changed},
+            )
 
     def _empty_namespace(self, namespace: str) -> None:
         for storage, bucket in self._store.buckets():

@@ -21,10 +21,18 @@ _UNOWNED = frozenset({("f:apiVersion",), ("f:kind",), ("f:metadata",)})
 _SYSTEM_METADATA = frozenset(
     f"f:{name}"
     for name in (
-        "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation",
-        "deletionGracePeriodSeconds", "selfLink", "managedFields",
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "generation",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "managedFields",
     )
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,11 @@ class Conflicts:
     def error(self, kind: str, name: str) -> ApiError:
         """Return the 409 that tells who owns what."""
         count = sum(len(fields) for fields in self.by_manager.values())
-        lines = [f"conflict with {who}: {field}" for who, fields in self.by_manager.items() for field in fields]
+        lines = [
+            f"conflict with {who}: {field}"
+            for who, fields in self.by_manager.items()
+            for field in fields
+        ]
         if count == 1:
             message = f"Apply failed with 1 conflict: {lines[0]}"
         else:
@@ -80,7 +92,9 @@ def fields_of(value: Obj, shape: Shape | None) -> dict[Path, Any]:
     """Return every field that an object sets, with its value; items of keyed lists appear themselves too."""
     found: dict[Path, Any] = {}
     _walk(value, shape, (), found)
-    return {path: item for path, item in found.items() if path not in _UNOWNED and not _is_system(path)}
+    return {
+        path: item for path, item in found.items() if path not in _UNOWNED and not _is_system(path)
+    }
 
 
 def _is_system(path: Path) -> bool:
@@ -166,7 +180,11 @@ def _shown(path: Path) -> str:
             text += "." + step[2:]
         elif step.startswith("k:"):
             keys = orjson.loads(step[2:])
-            text += "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"
+            text += (
+                "["
+                + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items())
+                + "]"
+            )
         else:
             text += f"[={step[2:]}]"
     return text
@@ -201,7 +219,9 @@ def same_owners(one: list[Obj] | None, other: list[Obj] | None) -> bool:
     return strip[0] == strip[1]
 
 
-def track_update(shape: Shape | None, obj: Obj, old: Obj | None, manager: str, subresource: str) -> None:
+def track_update(
+    shape: Shape | None, obj: Obj, old: Obj | None, manager: str, subresource: str
+) -> None:
     """Note in ``obj`` that ``manager`` now owns what differs from ``old``, and others no longer do."""
     now = fields_of(obj, shape)
     before = fields_of(old, shape) if old else {}
@@ -246,7 +266,9 @@ def apply(
         else:
             others.append((entry, owned))
     differing = {
-        path for path, value in asked.items() if path[-1][0] == "f" and path in present and present[path] != value
+        path
+        for path, value in asked.items()
+        if path[-1][0] == "f" and path in present and present[path] != value
     }
     conflicts: dict[str, list[str]] = {}
     for entry, owned in others:
@@ -283,7 +305,9 @@ def apply(
 def _covers(path: Path, asked: Iterable[Path], others: Iterable[Path]) -> bool:
     """Say whether something inside ``path`` is still wanted by anyone."""
     size = len(path)
-    return any(len(item) > size and item[:size] == path for group in (asked, others) for item in group)
+    return any(
+        len(item) > size and item[:size] == path for group in (asked, others) for item in group
+    )
 
 
 def _merge(live: Any, wanted: Any, shape: Shape | None, *, top: bool = True) -> Any:
@@ -295,7 +319,12 @@ def _merge(live: Any, wanted: Any, shape: Shape | None, *, top: bool = True) -> 
         old = live.get(key)
         if isinstance(value, dict) and isinstance(old, dict) and not atomic and value:
             result[key] = _merge(old, value, inner, top=False)
-        elif isinstance(value, list) and isinstance(old, list) and rule is not None and (rule.keys or rule.is_set):
+        elif (
+            isinstance(value, list)
+            and isinstance(old, list)
+            and rule is not None
+            and (rule.keys or rule.is_set)
+        ):
             result[key] = _merge_items(old, value, rule, inner)
         else:
             result[key] = value
@@ -332,11 +361,17 @@ def _remove(obj: Any, path: Path, shape: Shape | None) -> None:
             inner, rule, _ = _inner(shape, key)
             if shape is None and index == 0 and key == "metadata":
                 inner = shapes().named("V1ObjectMeta")
-            shape, parent, node, current_rule, name = inner, node, child, rule, key
+            shape = inner
+            parent = node
+            node = child
+            current_rule = rule
+            name = key
             continue
         if not isinstance(node, list) or current_rule is None:
             return
-        place = next((i for i, item in enumerate(node) if _item_step(item, current_rule) == step), None)
+        place = next(
+            (i for i, item in enumerate(node) if _item_step(item, current_rule) == step), None
+        )
         if place is None:
             return
         if last:

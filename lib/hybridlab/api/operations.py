@@ -95,13 +95,19 @@ class Operations(Reading):
         return plural, group
 
     def _committed(self, storage: str, key: Key, change: Change) -> None:
-        self.strategy(storage).committed(None if change.type == "DELETED" else change.object, change.previous)
+        self.strategy(storage).committed(
+            None if change.type == "DELETED" else change.object, change.previous
+        )
 
-    def _check_grants(self, resource: Resource, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
+    def _check_grants(
+        self, resource: Resource, obj: Obj, old: Obj | None, options: WriteOptions
+    ) -> None:
         if resource.group == RIGHTS and options.user is not None and self._escalation is not None:
             self._escalation.check(options.user, resource, obj, old)
 
-    def create(self, target: Target, body: Any, options: WriteOptions, *, managed: list[Obj] | None = None) -> Obj:
+    def create(
+        self, target: Target, body: Any, options: WriteOptions, *, managed: list[Obj] | None = None
+    ) -> Obj:
         """Create an object from a private copy of it; ``managed``: its managedFields, when already known."""
         resource, namespace, _, _ = target
         obj = self._checks.decode(resource, namespace, body)
@@ -114,7 +120,10 @@ class Operations(Reading):
             meta["name"] = given_name = f"{meta['generateName'][:58]}{suffix}"
         if not given_name:
             raise invalid(
-                resource.kind, resource.group, "", [required("metadata.name", "name or generateName is required")]
+                resource.kind,
+                resource.group,
+                "",
+                [required("metadata.name", "name or generateName is required")],
             )
         if resource.namespaced:
             self._checks.namespace(resource, namespace, given_name)
@@ -147,7 +156,9 @@ class Operations(Reading):
         if managed is not None:
             meta["managedFields"] = managed
         elif options.tracked:
-            managedfields.track_update(self._checks.shape(resource), obj, None, options.field_manager, "")
+            managedfields.track_update(
+                self._checks.shape(resource), obj, None, options.field_manager, ""
+            )
         if options.dry_run:
             return self.views.shown(resource, obj)
         self.store.put(resource.storage, obj)
@@ -186,14 +197,19 @@ class Operations(Reading):
             changed = json_patch(shown, patch)
         elif not isinstance(patch, dict):
             given = "array" if isinstance(patch, list) else "string"
-            raise bad_request(f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}")
+            raise bad_request(
+                f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
+            )
         elif kind == "merge":
             changed = merge_patch(shown, patch)
         else:
             shape = self._checks.shape(resource)
             if shape is None or not is_built_in(resource.group):
                 accepted = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-                message = "the body of the request was in an unknown format - accepted media types include: " + accepted
+                message = (
+                    "the body of the request was in an unknown format - accepted media types include: "
+                    + accepted
+                )
                 raise ApiError(415, "UnsupportedMediaType", message)
             changed = strategic_merge(shown, patch, shape)
         shown_patch = partial(_shown_patch, patch if kind == "strategic" else changed, kind)
@@ -207,14 +223,20 @@ class Operations(Reading):
         """Server-side apply; return the object and whether it was created."""
         resource, namespace, name, subresource = target
         if not options.field_manager:
-            raise options_invalid("PatchOptions", required("fieldManager", "is required for apply patch"))
+            raise options_invalid(
+                "PatchOptions", required("fieldManager", "is required for apply patch")
+            )
         if isinstance(body, dict) and not (body.get("apiVersion") and body.get("kind")):
             version = body.get("apiVersion") or "/"
             raise bad_request(f"invalid object type: {version}, Kind={body.get('kind') or ''}")
-        given_namespace = (body.get("metadata") or {}).get("namespace", "") if isinstance(body, dict) else ""
+        given_namespace = (
+            (body.get("metadata") or {}).get("namespace", "") if isinstance(body, dict) else ""
+        )
         wanted = self._checks.decode(resource, namespace, body)
         if not wanted["metadata"].get("name"):
-            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+            raise bad_request(
+                f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )
         if wanted["metadata"]["name"] != name:
             raise _other_name(wanted["metadata"]["name"], name)
         if wanted["metadata"].get("managedFields"):
@@ -239,12 +261,19 @@ class Operations(Reading):
         scratch = private(wanted)
         self._checks.fields(resource, scratch, options, partial=old is not None)
         result = managedfields.apply(
-            shape, base, scratch, options.field_manager, force=options.force, subresource=subresource
+            shape,
+            base,
+            scratch,
+            options.field_manager,
+            force=options.force,
+            subresource=subresource,
         )
         if isinstance(result, managedfields.Conflicts):
             raise result.error(resource.kind, name)
         merged, entries = result
-        quiet = replace(options, field_manager="", field_validation="Ignore", force=False, tracked=False)
+        quiet = replace(
+            options, field_manager="", field_validation="Ignore", force=False, tracked=False
+        )
         if old is None:
             shown = self.views.shown(resource, merged)
             shown["metadata"]["name"] = name
@@ -253,11 +282,18 @@ class Operations(Reading):
         return self._update(target, merged, old, quiet), False
 
     def _update(
-        self, target: Target, obj: Obj, old: Obj, options: WriteOptions, patched: Callable[[], str] | None = None
+        self,
+        target: Target,
+        obj: Obj,
+        old: Obj,
+        options: WriteOptions,
+        patched: Callable[[], str] | None = None,
     ) -> Obj:
         """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the patch that made it."""
-        resource, subresource = target.resource, target.subresource
-        meta, old_meta = obj["metadata"], old["metadata"]
+        resource = target.resource
+        subresource = target.subresource
+        meta = obj["metadata"]
+        old_meta = old["metadata"]
         meta["name"] = name = old_meta["name"]
         given = meta.get("resourceVersion")
         if given and given != old_meta["resourceVersion"]:
@@ -293,8 +329,14 @@ class Operations(Reading):
         if spec_changed and "generation" in meta:
             meta["generation"] += 1
         self._checks.rules(resource, strategy, obj, old, options)
-        if options.tracked and "managedFields" in old_meta and meta.get("managedFields") == old_meta["managedFields"]:
-            managedfields.track_update(self._checks.shape(resource), obj, old, options.field_manager, subresource)
+        if (
+            options.tracked
+            and "managedFields" in old_meta
+            and meta.get("managedFields") == old_meta["managedFields"]
+        ):
+            managedfields.track_update(
+                self._checks.shape(resource), obj, old, options.field_manager, subresource
+            )
         if _same(obj, old):
             return self.views.shown(resource, old)
         if options.dry_run:
@@ -308,7 +350,13 @@ class Operations(Reading):
     def _isolated(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
         """Keep what this (sub)resource may not write."""
         if subresource == "status":
-            result = {**old, "metadata": {**old["metadata"], "resourceVersion": old["metadata"]["resourceVersion"]}}
+            result = {
+                **old,
+                "metadata": {
+                    **old["metadata"],
+                    "resourceVersion": old["metadata"]["resourceVersion"],
+                },
+            }
             for key in ("labels", "annotations", "finalizers", "managedFields"):
                 if key in obj["metadata"]:
                     result["metadata"][key] = obj["metadata"][key]
@@ -335,7 +383,12 @@ class Operations(Reading):
         return self.views.shown(resource, obj), gone
 
     def delete_collection(
-        self, resource: Resource, namespace: str | None, labels: str, fields: str, options: DeleteOptions
+        self,
+        resource: Resource,
+        namespace: str | None,
+        labels: str,
+        fields: str,
+        options: DeleteOptions,
     ) -> list[Obj]:
         """Delete everything that the selectors select and return it."""
         items, _ = self.select(resource, namespace, labels, fields)
@@ -350,7 +403,11 @@ def _shown_patch(value: Any, kind: PatchKind) -> str:
     if kind != "strategic":
         return orjson.dumps(value).decode()
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_shown_patch(value[key], kind)}" for key in sorted(value)) + "]"
+        return (
+            "map["
+            + " ".join(f"{key}:{_shown_patch(value[key], kind)}" for key in sorted(value))
+            + "]"
+        )
     if isinstance(value, list):
         return "[" + " ".join(_shown_patch(item, kind) for item in value) + "]"
     return value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -362,7 +419,9 @@ def is_built_in(group: str) -> bool:
 
 
 def _other_name(given: str, name: str) -> ApiError:
-    return bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    return bad_request(
+        f"the name of the object ({given}) does not match the name on the URL ({name})"
+    )
 
 
 def _drop_empty(meta: Obj) -> None:
@@ -385,7 +444,8 @@ def _same(obj: Obj, old: Obj) -> bool:
     """Say whether a write changed nothing but its own bookkeeping."""
     if any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key != "metadata"):
         return False
-    new_meta, old_meta = obj["metadata"], old["metadata"]
+    new_meta = obj["metadata"]
+    old_meta = old["metadata"]
     return all(
         new_meta.get(key) == old_meta.get(key)
         for key in new_meta.keys() | old_meta.keys()

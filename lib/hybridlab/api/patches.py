@@ -43,10 +43,15 @@ def _as_add(target: Any, operation: Any) -> Any:
     """Return an operation; replacing a field that is not there adds it, as the real server's library has it."""
     if not isinstance(operation, dict) or operation.get("op") != "replace":
         return operation
-    *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in str(operation.get("path")).split("/")[1:]]
+    *parents, last = [
+        step.replace("~1", "/").replace("~0", "~")
+        for step in str(operation.get("path")).split("/")[1:]
+    ]
     for step in parents:
         target = target.get(step) if isinstance(target, dict) else None
-    return {**operation, "op": "add"} if isinstance(target, dict) and last not in target else operation
+    return (
+        {**operation, "op": "add"} if isinstance(target, dict) and last not in target else operation
+    )
 
 
 def strategic_merge(target: Any, patch: Any, shape: Shape | None) -> Any:
@@ -98,19 +103,27 @@ def _item_shape(shape: Shape | None, key: str) -> Shape | None:
     return shapes().get(code[2:]) if code.startswith("[.") else None
 
 
-def _merge_list(target: Any, patch: list[Any], rule: ListRule | None, shape: Shape | None) -> list[Any]:
+def _merge_list(
+    target: Any, patch: list[Any], rule: ListRule | None, shape: Shape | None
+) -> list[Any]:
     if rule is None:
         return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
     current = list(target) if isinstance(target, list) else []
     before = list(current)
     if rule.is_set:
-        return _ordered(current + [item for item in patch if item not in current], patch, before, rule)
+        return _ordered(
+            current + [item for item in patch if item not in current], patch, before, rule
+        )
     if {"$patch": "replace"} in patch:
         return [item for item in patch if item != {"$patch": "replace"}]
     key = rule.patch_key
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            shown = " ".join(f"{name}:{value}" for name, value in item.items()) if isinstance(item, dict) else item
+            shown = (
+                " ".join(f"{name}:{value}" for name, value in item.items())
+                if isinstance(item, dict)
+                else item
+            )
             raise unexplained(f"map: map[{shown}] does not contain declared merge key: {key}")
         places = [index for index, old in enumerate(current) if old.get(key) == item[key]]
         if item.get("$patch") == "delete":
@@ -119,7 +132,9 @@ def _merge_list(target: Any, patch: list[Any], rule: ListRule | None, shape: Sha
             current[places[0]] = strategic_merge(current[places[0]], item, shape)
         else:
             current.append(strategic_merge({}, item, shape))
-    return _ordered(current, [item for item in patch if item.get("$patch") != "delete"], before, rule)
+    return _ordered(
+        current, [item for item in patch if item.get("$patch") != "delete"], before, rule
+    )
 
 
 def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRule) -> list[Any]:
@@ -133,12 +148,16 @@ def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRu
 
     wanted = {identity(item): index for index, item in enumerate(order)}
     known = {identity(item): index for index, item in enumerate(before)}
-    named = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted[identity(item)])
+    named = sorted(
+        (item for item in items if identity(item) in wanted),
+        key=lambda item: wanted[identity(item)],
+    )
     others = [item for item in items if identity(item) not in wanted]
     others.sort(key=lambda item: known.get(identity(item), len(known)))
     result: list[Any] = []
     while named and others:
-        mine, theirs = known.get(identity(named[0])), known.get(identity(others[0]))
+        mine = known.get(identity(named[0]))
+        theirs = known.get(identity(others[0]))
         first_is_old = mine is not None and theirs is not None and theirs < mine
         result.append(others.pop(0) if first_is_old else named.pop(0))
     return [*result, *named, *others]

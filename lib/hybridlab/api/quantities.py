@@ -17,7 +17,8 @@ def quantity(text: str) -> Decimal:
     found = _FORM.match(text)
     if not found or found[1].count(".") > 1 or not any(char.isdigit() for char in found[1]):
         raise ValueError(f"{text!r} is not a quantity")
-    number, suffix = Decimal(found[1]), found[2] or ""
+    number = Decimal(found[1])
+    suffix = found[2] or ""
     if suffix in _DECIMAL:
         return number.scaleb(_DECIMAL[suffix])
     return number * 1024 ** _BINARY[suffix] if suffix in _BINARY else Decimal(found[1] + suffix)
@@ -28,17 +29,25 @@ def canonical(text: str) -> str:
     """Return a quantity as the API shows it: no fraction, the largest suffix, the family of suffixes that was given."""
     number = quantity(text)
     suffix = text.lstrip("+-0123456789.")
-    if suffix in _BINARY and suffix and number == number.to_integral_value() and abs(number) >= 1024:
-        mantissa, exponent = int(number), 0
+    if (
+        suffix in _BINARY
+        and suffix
+        and number == number.to_integral_value()
+        and abs(number) >= 1024
+    ):
+        mantissa = int(number)
+        exponent = 0
         while mantissa % 1024 == 0 and exponent < 6:
-            mantissa, exponent = mantissa // 1024, exponent + 1
+            mantissa = mantissa // 1024
+            exponent = exponent + 1
         return f"{mantissa}{_BINARY_SUFFIXES[exponent]}"
     if number == 0:
         return "0"
     exponent = -9
     digits = int(number.scaleb(9).to_integral_value(rounding="ROUND_CEILING"))
     while digits % 1000 == 0 and exponent < 18:
-        digits, exponent = digits // 1000, exponent + 3
+        digits = digits // 1000
+        exponent = exponent + 3
     if suffix[:1] in {"e", "E"} and suffix != "E":
         return f"{digits}e{exponent}" if exponent else str(digits)
     return f"{digits}{_DECIMAL_SUFFIXES[exponent]}"

@@ -45,7 +45,9 @@ class Reading:
     """The verbs on every resource that only read."""
 
     def __init__(self, store: Store, catalogue: Catalogue, views: Views) -> None:
-        self.store, self.catalogue, self.views = store, catalogue, views
+        self.store = store
+        self.catalogue = catalogue
+        self.views = views
         self._snapshots: OrderedDict[str, tuple[list[Obj], str]] = OrderedDict()
 
     def get(self, target: Target) -> Obj:
@@ -77,7 +79,9 @@ class Reading:
         name = None if "," in fields else required_name(fields)
         if name is not None and (namespace or not resource.namespaced) and not resource.is_view:
             found = bucket.get((namespace or "", name))
-            return ([found] if found is not None and (test is None or test(found)) else []), revision
+            return (
+                [found] if found is not None and (test is None or test(found)) else []
+            ), revision
         items = bucket.within(namespace)
         if resource.is_view:
             items = [self.views.shown(resource, item) for item in items]
@@ -86,7 +90,14 @@ class Reading:
         return items, revision
 
     def page(
-        self, resource: Resource, namespace: str | None, labels: str, fields: str, *, limit: int, token: str
+        self,
+        resource: Resource,
+        namespace: str | None,
+        labels: str,
+        fields: str,
+        *,
+        limit: int,
+        token: str,
     ) -> Page:
         """Return one page of a list; all pages of one list show the same moment."""
         start = 0
@@ -101,7 +112,9 @@ class Reading:
                     "new list without the continue parameter."
                 ) from None
             except (ValueError, TypeError) as error:
-                raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+                raise bad_request(
+                    f"invalid continue token: continue key is not valid: {error}"
+                ) from error
         else:
             items, revision = self.select(resource, namespace, labels, fields)
             snapshot = ""
@@ -140,7 +153,10 @@ class Reading:
                 continue
             events: list[Event] = []
             for change in changes:
-                if namespace is not None and change.object["metadata"].get("namespace", "") != namespace:
+                if (
+                    namespace is not None
+                    and change.object["metadata"].get("namespace", "") != namespace
+                ):
                     continue
                 event = self._event(resource, change, test)
                 if event is not None:

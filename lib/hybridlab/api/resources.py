@@ -11,8 +11,26 @@ from typing import Any, Final
 
 from hybridlab.api.errors import NoSuchPage, kind_not_emulated, no_such_resource, qualified
 
-ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+ALL_VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+CUSTOM_VERBS: Final = (
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+)
 """The same, in the order in which discovery lists them for custom resources."""
 CREATE_ONLY: Final = ("create",)
 NO_COLLECTION: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
@@ -129,7 +147,9 @@ _EVENT_OBJECT = ["kind", "namespace", "name", "uid", "apiVersion", "resourceVers
 _CORE_EVENT_FIELDS = " ".join(f"involvedObject.{part}" for part in _EVENT_OBJECT) + (
     " reason reportingComponent source type"
 )
-_NEW_EVENT_FIELDS = " ".join(f"regarding.{part}" for part in _EVENT_OBJECT) + " reason reportingController type"
+_NEW_EVENT_FIELDS = (
+    " ".join(f"regarding.{part}" for part in _EVENT_OBJECT) + " reason reportingController type"
+)
 _POD_FIELDS = (
     "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork "
     "status.phase status.podIP status.nominatedNodeName"
@@ -223,7 +243,14 @@ _CALICO: Final = (
     ("CalicoNodeStatus", "caliconodestatuses", "caliconodestatus", False, True, True),
     ("ClusterInformation", "clusterinformations", "clusterinfo", False, True, True),
     ("FelixConfiguration", "felixconfigurations", "felixconfig felixconfigs", False, True, True),
-    ("GlobalNetworkPolicy", "globalnetworkpolicies", "gnp cgnp calicoglobalnetworkpolicies", False, True, True),
+    (
+        "GlobalNetworkPolicy",
+        "globalnetworkpolicies",
+        "gnp cgnp calicoglobalnetworkpolicies",
+        False,
+        True,
+        True,
+    ),
     ("GlobalNetworkSet", "globalnetworksets", "", False, True, True),
     ("HostEndpoint", "hostendpoints", "hep heps", False, True, True),
     ("IPAMBlock", "ipamblocks", "", False, False, True),
@@ -231,8 +258,22 @@ _CALICO: Final = (
     ("IPAMHandle", "ipamhandles", "", False, False, True),
     ("IPPool", "ippools", "", False, True, True),
     ("IPReservation", "ipreservations", "", False, True, True),
-    ("KubeControllersConfiguration", "kubecontrollersconfigurations", "kcconfig", False, True, True),
-    ("NetworkPolicy", "networkpolicies", "cnp caliconetworkpolicy caliconetworkpolicies", True, True, True),
+    (
+        "KubeControllersConfiguration",
+        "kubecontrollersconfigurations",
+        "kcconfig",
+        False,
+        True,
+        True,
+    ),
+    (
+        "NetworkPolicy",
+        "networkpolicies",
+        "cnp caliconetworkpolicy caliconetworkpolicies",
+        True,
+        True,
+        True,
+    ),
     ("NetworkSet", "networksets", "netsets", True, True, True),
     ("Profile", "profiles", "", False, True, False),
     ("StagedGlobalNetworkPolicy", "stagedglobalnetworkpolicies", "sgnp", False, True, True),
@@ -259,11 +300,22 @@ def calico_resources(*, v3: bool, crd_v1: bool, operator: bool = True) -> tuple[
     found: list[Resource] = []
     for kind, plural, short, namespaced, in_v3, in_crd in _CALICO:
         storage = f"{plural}.{V3}"
-        status = "status" if kind in {"Tier", "CalicoNodeStatus", "KubeControllersConfiguration"} else ""
+        status = (
+            "status" if kind in {"Tier", "CalicoNodeStatus", "KubeControllersConfiguration"} else ""
+        )
         fields = "spec.tier" if kind.endswith("NetworkPolicy") else ""
         if v3 and in_v3:
             found.append(
-                _r(f"{V3}/v3", kind, plural, short, cluster=not namespaced, sub=status, fields=fields, storage=storage)
+                _r(
+                    f"{V3}/v3",
+                    kind,
+                    plural,
+                    short,
+                    cluster=not namespaced,
+                    sub=status,
+                    fields=fields,
+                    storage=storage,
+                )
             )
         if crd_v1 and in_crd:
             old_kind, old_plural = _CRD_V1_NAMES.get(kind, (kind, plural))

@@ -12,7 +12,8 @@ class Reviews:
     """Answers reviews, which are created and never stored."""
 
     def __init__(self, authorizer: Authorizer, authenticator: Authenticator) -> None:
-        self._authorizer, self._authenticator = authorizer, authenticator
+        self._authorizer = authorizer
+        self._authenticator = authenticator
 
     def answer(self, kind: str, body: Obj, user: User, namespace: str) -> Obj:
         """Return the review with its status filled in."""
@@ -28,16 +29,21 @@ class Reviews:
             return {**body, "status": self._access(user, spec)}
         who = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
         if not who.name and not who.groups:
-            raise _invalid(invalid_value("spec.user", "", "at least one of user or group must be specified"))
+            raise _invalid(
+                invalid_value("spec.user", "", "at least one of user or group must be specified")
+            )
         if kind == "LocalSubjectAccessReview":
             inside = (spec.get("resourceAttributes") or {}).get("namespace", "")
             if inside != namespace:
-                cause = invalid_value("spec.resourceAttributes.namespace", inside, "must match metadata.namespace")
+                cause = invalid_value(
+                    "spec.resourceAttributes.namespace", inside, "must match metadata.namespace"
+                )
                 raise _invalid(cause)
         return {**body, "status": self._access(who, spec)}
 
     def _access(self, user: User, spec: Obj) -> Obj:
-        about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        about = spec.get("resourceAttributes")
+        path = spec.get("nonResourceAttributes")
         if (about is None) == (path is None):
             detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
             raise _invalid(invalid_value("spec.resourceAttributes", None, detail))

@@ -22,7 +22,9 @@ _NO_LABELS: Mapping[str, str] = {}
 
 def _split(text: str) -> list[str]:
     """Split at commas that are not inside parentheses."""
-    parts, depth, current = [], 0, ""
+    parts = []
+    depth = 0
+    current = ""
     for char in text:
         depth += (char == "(") - (char == ")")
         if char == "," and depth == 0:
@@ -106,14 +108,20 @@ def _one_field(part: str, allowed: Collection[str], *, custom: bool) -> tuple[st
     raise bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
 
 
-def compile_test(labels: str, fields: str, allowed: Collection[str], *, custom: bool = False) -> ObjectTest | None:
+def compile_test(
+    labels: str, fields: str, allowed: Collection[str], *, custom: bool = False
+) -> ObjectTest | None:
     """Compile both selectors into one predicate over objects; None when everything is selected.
 
     ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.  ``custom``: it is a custom
     resource, whose refusals are worded differently.
     """
     by_label = label_selector(labels)
-    wanted = [_one_field(part, allowed, custom=custom) for part in _split(fields)] if fields.strip() else []
+    wanted = (
+        [_one_field(part, allowed, custom=custom) for part in _split(fields)]
+        if fields.strip()
+        else []
+    )
     if by_label is None and not wanted:
         return None
 

@@ -30,7 +30,9 @@ def _no_agent(node: str) -> NodeAgent | None:
 def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
     """Make a request as aiohttp does, with the real server's limit for bodies."""
     loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT
+    )
 
 
 class _Cut(asyncio.Protocol):
@@ -80,7 +82,8 @@ class ApiServer:
         self.url = f"{'https' if tls else 'http'}://{host}:{port}"
         agents = partial(self._agent, agent_of)
         self._handler = Handler(self.core, agents, self.interference, f"{host}:{port}")
-        self._listener, self._tls = listener, tls
+        self._listener = listener
+        self._tls = tls
         self._runner: web.ServerRunner | None = None
 
     def _agent(self, agent_of: AgentOf, node: str) -> NodeAgent | None:

@@ -99,7 +99,9 @@ class Bucket:
         """Return the changes from ``position`` on and the next position; ApiError 410 when they are gone."""
         start = position - self._dropped
         if start < 0:
-            raise expired(f"too old resource version: the watch fell more than {self._history} changes behind")
+            raise expired(
+                f"too old resource version: the watch fell more than {self._history} changes behind"
+            )
         changes = self._log[start:]
         return changes, position + len(changes)
 
@@ -155,7 +157,10 @@ class Store:
         bucket = self.bucket(storage)
         previous = bucket.objects[key]
         self.revision += 1
-        last = {**previous, "metadata": {**previous["metadata"], "resourceVersion": str(self.revision)}}
+        last = {
+            **previous,
+            "metadata": {**previous["metadata"], "resourceVersion": str(self.revision)},
+        }
         change = Change(self.revision, "DELETED", last, previous)
         self._index(storage, key, None, previous)
         bucket.record(key, change)

@@ -6,14 +6,27 @@ Refusals carry the reasons of the real server; an eviction that a PodDisruptionB
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import bad_request, conflict, invalid, invalid_value, too_many_requests, unexplained
+from hybridlab.api.errors import (
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    too_many_requests,
+    unexplained,
+)
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.operations import Operations
 from hybridlab.api.requests import DeleteOptions, Target, WriteOptions
 from hybridlab.api.selectors import object_selector
 
 BUDGETS = "poddisruptionbudgets.policy"
-_SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+_SUCCESS: Obj = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Success",
+    "code": 201,
+}
 
 
 class Subresources:
@@ -29,11 +42,19 @@ class Subresources:
             raise unexplained("target.name: Required value")
         pods = self._operations.catalogue.named("pods")
         pod = self._operations.get(Target(pods, namespace, name))
-        meta, spec = pod["metadata"], pod["spec"]
+        meta = pod["metadata"]
+        spec = pod["spec"]
         if (body.get("metadata") or {}).get("uid") not in {None, "", meta["uid"]}:
-            raise conflict("pods/binding", "", name, "Precondition failed: UID in precondition differs")
+            raise conflict(
+                "pods/binding", "", name, "Precondition failed: UID in precondition differs"
+            )
         if "deletionTimestamp" in meta:
-            raise conflict("pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host")
+            raise conflict(
+                "pods/binding",
+                "",
+                name,
+                f"pod {name} is being deleted, cannot be assigned to a host",
+            )
         if spec.get("nodeName"):
             why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
             raise conflict("pods/binding", "", name, why)
@@ -45,7 +66,9 @@ class Subresources:
                 "lastTransitionTime": timestamp(),
             }
             status = pod.get("status") or {}
-            others = [item for item in status.get("conditions") or () if item["type"] != "PodScheduled"]
+            others = [
+                item for item in status.get("conditions") or () if item["type"] != "PodScheduled"
+            ]
             bound = {
                 **pod,
                 "metadata": dict(meta),
@@ -70,7 +93,9 @@ class Subresources:
             dry_run=options.dry_run or bool(given.get("dryRun")),
         )
         phase = (pod.get("status") or {}).get("phase")
-        terminal = phase in {"Succeeded", "Failed", "Pending"} or "deletionTimestamp" in pod["metadata"]
+        terminal = (
+            phase in {"Succeeded", "Failed", "Pending"} or "deletionTimestamp" in pod["metadata"]
+        )
         if not terminal:
             budgets = self._budgets_of(pod)
             if len(budgets) > 1:
@@ -79,18 +104,25 @@ class Subresources:
                 )
             if budgets:
                 self._disrupt(pod, budgets[0], dry_run=delete.dry_run)
-        if not delete.dry_run and "deletionTimestamp" not in pod["metadata"] and delete.resource_version is None:
+        if (
+            not delete.dry_run
+            and "deletionTimestamp" not in pod["metadata"]
+            and delete.resource_version is None
+        ):
             self._mark_disrupted(pod, delete)
         self._operations.delete(Target(pods, namespace, name), delete)
         return _SUCCESS
 
     def _mark_disrupted(self, pod: Obj, delete: DeleteOptions) -> None:
         """Say in the pod's status why it goes.  ApiError 409 when it is not the pod that was meant."""
-        meta, status = pod["metadata"], pod.get("status") or {}
+        meta = pod["metadata"]
+        status = pod.get("status") or {}
         if delete.uid not in {None, meta["uid"]}:
             why = f"Precondition failed: UID in precondition: {delete.uid}, UID in object meta: {meta['uid']}"
             raise conflict("pods", "", meta["name"], why)
-        others = [item for item in status.get("conditions") or () if item["type"] != "DisruptionTarget"]
+        others = [
+            item for item in status.get("conditions") or () if item["type"] != "DisruptionTarget"
+        ]
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -130,12 +162,17 @@ class Subresources:
             return
         disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: timestamp()}
         changed = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
-        self._operations.store.put(BUDGETS, {**budget, "metadata": dict(budget["metadata"]), "status": changed})
+        self._operations.store.put(
+            BUDGETS, {**budget, "metadata": dict(budget["metadata"]), "status": changed}
+        )
 
     def scale(self, target: Target) -> Obj:
         resource = target.resource
         obj = self._operations.get(target._replace(subresource=""))
-        paths = resource.scale or {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        paths = resource.scale or {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+        }
         meta = obj["metadata"]
         scale: Obj = {
             "kind": "Scale",
@@ -145,7 +182,9 @@ class Subresources:
                 for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
                 if key in meta
             },
-            "spec": {"replicas": replicas} if (replicas := _at(obj, paths["specReplicasPath"])) else {},
+            "spec": {"replicas": replicas}
+            if (replicas := _at(obj, paths["specReplicasPath"]))
+            else {},
             "status": {"replicas": _at(obj, paths["statusReplicasPath"]) or 0},
         }
         if resource.scale is None:
@@ -161,7 +200,11 @@ class Subresources:
         if not isinstance(replicas, int) or replicas < 0:
             cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
             raise invalid("Scale", "autoscaling", target.name, [cause])
-        path = (resource.scale or {"specReplicasPath": ".spec.replicas"})["specReplicasPath"].strip(".").split(".")
+        path = (
+            (resource.scale or {"specReplicasPath": ".spec.replicas"})["specReplicasPath"]
+            .strip(".")
+            .split(".")
+        )
         patch: Any = replicas
         for step in reversed(path):
             patch = {step: patch}
@@ -193,7 +236,8 @@ def selector_text(selector: Obj) -> str:
     """Write a ``metav1.LabelSelector`` as a selector string."""
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
     for item in selector.get("matchExpressions") or ():
-        operator, values = item["operator"], ",".join(item.get("values") or ())
+        operator = item["operator"]
+        values = ",".join(item.get("values") or ())
         if operator in {"In", "NotIn"}:
             parts.append(f"{item['key']} {operator.lower()} ({values})")
         else:

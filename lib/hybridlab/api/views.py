@@ -16,7 +16,9 @@ from hybridlab.api.requests import Target
 from hybridlab.api.resources import CRD_V1, V3, Resource
 from hybridlab.api.store import Key
 
-TIERED: Final = frozenset({"NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"})
+TIERED: Final = frozenset(
+    {"NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"}
+)
 _EVENT_FIELDS: Final = (
     # core/v1, events.k8s.io/v1
     ("message", "note"),
@@ -55,7 +57,10 @@ class Views:
                     renamed.pop(key, None)
             return renamed
         if resource.group == CRD_V1:
-            view["metadata"] = {**obj["metadata"], "name": self.shown_name(resource, obj["metadata"])}
+            view["metadata"] = {
+                **obj["metadata"],
+                "name": self.shown_name(resource, obj["metadata"]),
+            }
             if resource.storage_kind == "BlockAffinity":
                 spec = view.get("spec") or {}
                 view["spec"] = {**spec, "deleted": "true" if spec.get("deleted") else "false"}
@@ -94,12 +99,25 @@ class Views:
         It is no 404: the client sees that the name of what it found is not the one that it was asked for.
         """
         resource, namespace, name, _ = target
-        obj = next(filter(None, (kept((namespace, one)) for one in self._names(resource, name))), None)
-        if obj is not None and resource.group == CRD_V1 and self.shown_name(resource, obj["metadata"]) != name:
+        obj = next(
+            filter(None, (kept((namespace, one)) for one in self._names(resource, name))), None
+        )
+        if (
+            obj is not None
+            and resource.group == CRD_V1
+            and self.shown_name(resource, obj["metadata"]) != name
+        ):
             return None
-        if obj is not None and resource.group == V3 and not self._always and obj["metadata"]["name"] != name:
+        if (
+            obj is not None
+            and resource.group == V3
+            and not self._always
+            and obj["metadata"]["name"] != name
+        ):
             local = resource.storage_kind == "NetworkPolicy"
-            called = f"NetworkPolicy({namespace}/{name})" if local else f"GlobalNetworkPolicy({name})"
+            called = (
+                f"NetworkPolicy({namespace}/{name})" if local else f"GlobalNetworkPolicy({name})"
+            )
             raise ApiError(500, "", f"resource not found {called}")
         return obj
 

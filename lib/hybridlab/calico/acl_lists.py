@@ -43,7 +43,9 @@ class AclLists:
 
     def give(self, lists: Lists) -> tuple[str, ...]:
         """HNS has them now; returns the endpoints that had one of Felix' before."""
-        lists = {endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted}  # others have left
+        lists = {
+            endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted
+        }  # others have left
         again = tuple(endpoint for endpoint in lists if endpoint in self._programmed)
         self._given.update(lists)
         self._programmed.update(lists)

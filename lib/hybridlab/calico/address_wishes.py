@@ -23,7 +23,9 @@ def wish_of(pod: Mapping[str, str], namespace: Mapping[str, str]) -> Wish:
     if len(addresses) > 1:
         raise AddressError(f"not emulated: {name} with {len(addresses)} addresses")
     try:
-        return Wish(pools=pools, address=str(ipaddress.IPv4Address(addresses[0])) if addresses else "")
+        return Wish(
+            pools=pools, address=str(ipaddress.IPv4Address(addresses[0])) if addresses else ""
+        )
     except ValueError as error:
         raise AddressError(f"{name}: {error}") from None
 

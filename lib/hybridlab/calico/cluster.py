@@ -68,8 +68,11 @@ class Calico:
         nodes: Sequence[Machine] | None = None,
         log: FelixLog = lambda node, line: None,
     ) -> None:
-        self._profile, self._log, self._dataplane = profile, log, dataplane
-        self.plane, self._installed = plane, installed
+        self._profile = profile
+        self._log = log
+        self._dataplane = dataplane
+        self.plane = plane
+        self._installed = installed
         self.nodes = {node.name: node for node in (machines(profile) if nodes is None else nodes)}
         self.dns_address = dns_address(profile)
         self._client = client_factory("system:serviceaccount:calico-system:calico-node")
@@ -78,16 +81,33 @@ class Calico:
         network = profile.network
         self.ipam = IPAM(
             self.nodes.values(),
-            [Pool(name="default-ipv4-ippool", cidr=network.pod_cidr, block_size=network.block_size)],
+            [
+                Pool(
+                    name="default-ipv4-ippool", cidr=network.pod_cidr, block_size=network.block_size
+                )
+            ],
             strict_affinity=network.strict_affinity,
         )
         by_node = network.ipam == "host-local"
-        self.addresses: AddressSource = HostLocal(profile, self.nodes.values()) if by_node else self.ipam
+        self.addresses: AddressSource = (
+            HostLocal(profile, self.nodes.values()) if by_node else self.ipam
+        )
         """Whence the CNI plugin has pods' addresses."""
-        self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
+        self._writer = IPAMWriter(
+            self._client, self.ipam, self._resources, lambda line: log("", line)
+        )
         release = Release(profile.calico.version, profile.calico.defects)
-        by_cidr = [node.name for node in self.nodes.values() if by_node and not plane.claims_blocks(node)]
-        self.typha = Typha(self._client, self._resources, release, plane.node_end, self._warn_all, pod_cidrs=by_cidr)
+        by_cidr = [
+            node.name for node in self.nodes.values() if by_node and not plane.claims_blocks(node)
+        ]
+        self.typha = Typha(
+            self._client,
+            self._resources,
+            release,
+            plane.node_end,
+            self._warn_all,
+            pod_cidrs=by_cidr,
+        )
         plane.on_change(self.typha.routing_due)
         self._fabric = FabricTable()
         self.typha.on_routing(self._tell_fabric)
@@ -114,7 +134,9 @@ class Calico:
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
         self._namespaces = Informer(self._client, "namespaces")
-        self._statuses = NodeStatuses(self._client, self._resources.name("caliconodestatuses"), plane.node_status)
+        self._statuses = NodeStatuses(
+            self._client, self._resources.name("caliconodestatuses"), plane.node_status
+        )
         self._informers: list[Informer] = []
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -123,7 +145,9 @@ class Calico:
         await self._write_objects()
         claimed = {name: self._claim(node) for name, node in self.nodes.items()}
         await self._writer.save_now()
-        await asyncio.gather(*(self._annotate(self.nodes[name], found) for name, found in claimed.items()))
+        await asyncio.gather(
+            *(self._annotate(self.nodes[name], found) for name, found in claimed.items())
+        )
         await self.typha.start()
         await self._follow_configuration()
 
@@ -139,7 +163,9 @@ class Calico:
         for task in self._beside:
             task.cancel()
 
-    def felix_started(self, node: str, felix: dict[str, str] | None = None, cni: dict[str, str] | None = None) -> None:
+    def felix_started(
+        self, node: str, felix: dict[str, str] | None = None, cni: dict[str, str] | None = None
+    ) -> None:
         """The calico-node pod of a node runs: its Felix programs everything anew and follows (call it on the loop).
 
         ``felix`` and ``cni`` are the environments of the containers ``felix`` and ``install-cni`` on a Windows node.
@@ -164,7 +190,9 @@ class Calico:
         if node not in self._wanted:
             return
         if node not in self._restarts:
-            self._restarts[node] = asyncio.create_task(self._restart(node), name=f"felix {node} restart")
+            self._restarts[node] = asyncio.create_task(
+                self._restart(node), name=f"felix {node} restart"
+            )
         await asyncio.shield(self._restarts[node])
 
     async def remove_hns_network(self, node: str, identity: str) -> None:
@@ -186,7 +214,9 @@ class Calico:
 
     def _restart_soon(self, node: str) -> None:
         if node in self._wanted and node not in self._restarts:
-            self._restarts[node] = asyncio.create_task(self._restart(node), name=f"felix {node} restart")
+            self._restarts[node] = asyncio.create_task(
+                self._restart(node), name=f"felix {node} restart"
+            )
 
     async def _restart(self, node: str) -> None:
         try:
@@ -211,14 +241,18 @@ class Calico:
         try:
             gone = windows.hns.ensure_pod_network(self.plane.started_network(windows, blocks[0]))
         except ValueError as error:
-            self._node_log(windows.machine.name)("ERROR", f"Failed to create the HNS network Calico: {error}")
+            self._node_log(windows.machine.name)(
+                "ERROR", f"Failed to create the HNS network Calico: {error}"
+            )
         else:
             if gone:
                 self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
         """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
-        return self._service_source(node, enable_dsr=told_to_use_dsr(self._profile, self.nodes[node]))
+        return self._service_source(
+            node, enable_dsr=told_to_use_dsr(self._profile, self.nodes[node])
+        )
 
     def node_port_snat_for(self, node: str) -> str | None:
         """Source of what comes in by a NodePort of a Windows node; None: the node's own address."""
@@ -237,9 +271,17 @@ class Calico:
 
     async def _write_objects(self) -> None:
         release = Release(self._profile.calico.version)
-        await asyncio.gather(*(self._operator.create(DEFINITIONS, obj) for obj in policy_definitions(release)))
-        writes = [self._client.create(name, obj) for name, obj in self._installed.calico_objects(self._resources)]
-        writes += [_create_with_status(self._operator, name, obj) for name, obj in self._installed.operator_objects()]
+        await asyncio.gather(
+            *(self._operator.create(DEFINITIONS, obj) for obj in policy_definitions(release))
+        )
+        writes = [
+            self._client.create(name, obj)
+            for name, obj in self._installed.calico_objects(self._resources)
+        ]
+        writes += [
+            _create_with_status(self._operator, name, obj)
+            for name, obj in self._installed.operator_objects()
+        ]
         await asyncio.gather(*writes)
 
     def _claim(self, node: Machine) -> dict[str, str]:
@@ -249,7 +291,9 @@ class Calico:
         except AddressError as error:
             if node.os == "linux":
                 raise
-            self._node_log(node.name)("ERROR", f"Failed to ensure an IPAM block for the node: {error}")
+            self._node_log(node.name)(
+                "ERROR", f"Failed to ensure an IPAM block for the node: {error}"
+            )
             return {}
 
     def _at_startup(self, node: Machine) -> AddressSource:
@@ -261,9 +305,12 @@ class Calico:
         await self._client.patch("nodes", node.name, {"metadata": {"annotations": annotations}})
 
     async def _follow_configuration(self) -> None:
-        names = {plural: self._resources.name(plural) for plural in ("ippools", "ipamconfigurations")}
+        names = {
+            plural: self._resources.name(plural) for plural in ("ippools", "ipamconfigurations")
+        }
         pools, settings, nodes = (
-            Informer(self._client, resource) for resource in (names["ippools"], names["ipamconfigurations"], "nodes")
+            Informer(self._client, resource)
+            for resource in (names["ippools"], names["ipamconfigurations"], "nodes")
         )
         pools.on_change(lambda obj: self._pools_changed(pools))
         settings.on_change(lambda obj: self._ipam_configuration_changed(settings))
@@ -281,9 +328,9 @@ class Calico:
             self._soon(self._dataplane.set_fabric(table))
 
     def _namespace_annotations(self, name: str) -> Mapping[str, str]:
-        annotations: Mapping[str, str] = (self._namespaces.get(name) or {"metadata": {}})["metadata"].get(
-            "annotations"
-        ) or {}
+        annotations: Mapping[str, str] = (self._namespaces.get(name) or {"metadata": {}})[
+            "metadata"
+        ].get("annotations") or {}
         return annotations
 
     def _node_changed(self, obj: Obj) -> None:
@@ -352,7 +399,9 @@ async def _create_with_status(client: Client, resource: str, obj: Obj) -> Obj:
     created = await client.create(resource, obj, obj["metadata"].get("namespace"))
     if "status" not in obj:
         return created
-    return await client.patch(resource, created["metadata"]["name"], {"status": obj["status"]}, subresource="status")
+    return await client.patch(
+        resource, created["metadata"]["name"], {"status": obj["status"]}, subresource="status"
+    )
 
 
 def _pool(obj: Obj) -> Pool:

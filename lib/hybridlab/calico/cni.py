@@ -63,9 +63,16 @@ class CNI:
         annotations: Callable[[str], Mapping[str, str]],
     ) -> None:
         """``annotations``: of a namespace."""
-        self._profile, self._plane, self._nodes, self._dataplane = profile, plane, nodes, dataplane
-        self._addresses, self._writer, self._windows = addresses, writer, windows
-        self._endpoint_up, self._endpoint_down, self._annotations = endpoint_up, endpoint_down, annotations
+        self._profile = profile
+        self._plane = plane
+        self._nodes = nodes
+        self._dataplane = dataplane
+        self._addresses = addresses
+        self._writer = writer
+        self._windows = windows
+        self._endpoint_up = endpoint_up
+        self._endpoint_down = endpoint_down
+        self._annotations = annotations
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """What search lists are instead, by fault, and on which nodes."""
@@ -92,7 +99,10 @@ class CNI:
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
-            wish = wish_of(pod["metadata"].get("annotations") or {}, self._annotations(pod["metadata"]["namespace"]))
+            wish = wish_of(
+                pod["metadata"].get("annotations") or {},
+                self._annotations(pod["metadata"]["namespace"]),
+            )
             address = self._addresses.assign(node, handle, _attributes(pod, node), wish)
         except AddressError as error:
             raise _failed(error) from error
@@ -152,7 +162,9 @@ class CNI:
         if node in self._windows:
             self._windows[node].hns.detach(uid)
 
-    def _spec(self, pod: Mapping[str, Any], machine: Machine, address: str, port: PodPort) -> PodSpec:
+    def _spec(
+        self, pod: Mapping[str, Any], machine: Machine, address: str, port: PodPort
+    ) -> PodSpec:
         meta = pod["metadata"]
         settings = resolver(self._profile, pod)
         return PodSpec(

@@ -41,21 +41,36 @@ class Felix:
         exits: Callable[[], None] = lambda: None,
     ) -> None:
         """``windows`` on a Windows node; ``exits`` is called when Felix cannot go on and must be started again."""
-        self._node, self._typha, self._log, self._windows, self._exits = node, typha, log, windows, exits
+        self._node = node
+        self._typha = typha
+        self._log = log
+        self._windows = windows
+        self._exits = exits
         self._ignored = plane.felix_ignores(node.os)
         self._exiting = False
         self._asked_for = False
         self._tasks: list[asyncio.Task[None]] = []
         timing = profile.timing
-        delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
+        delay = (
+            timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
+        )
         self.faults = FelixFaults(node.name, log)
         self._lists = AclLists(profile.calico.on("windows")) if node.os == "windows" else None
         release = Release(profile.calico.on(node.os), profile.calico.defects)
         self.queue = PolicyQueue(
-            node.name, typha.graph, release, dataplane, self._lists, self.faults, log, delay / 1000,
+            node.name,
+            typha.graph,
+            release,
+            dataplane,
+            self._lists,
+            self.faults,
+            log,
+            delay / 1000,
             lambda: plane.host_addresses(node, windows),
-        )  # fmt: skip
-        self.routing = RouteFollower(node.name, plane, typha.routing, dataplane, windows, self.faults, log)
+        )
+        self.routing = RouteFollower(
+            node.name, plane, typha.routing, dataplane, windows, self.faults, log
+        )
         typha.on_routing(self.routing.due)
         typha.on_felix_configuration(self._configuration_changed)
         if windows is not None:
@@ -93,7 +108,11 @@ class Felix:
         self._typha.graph.subscribe(self._node.name, self.queue.policy)
         self._read_policy()
         self.routing.due()
-        loops = {"policy": self.queue.follow, "apply": self.queue.apply, "routes": self.routing.follow}
+        loops = {
+            "policy": self.queue.follow,
+            "apply": self.queue.apply,
+            "routes": self.routing.follow,
+        }
         self._tasks = [
             asyncio.create_task(self._keep_running(loop), name=f"felix {self._node.name} {what}")
             for what, loop in loops.items()
@@ -102,7 +121,8 @@ class Felix:
     async def stop(self) -> None:
         """Stop; the data plane stays as it is, and what was still waiting is not applied."""
         self._asked_for = False
-        tasks, self._tasks = self._tasks, []
+        tasks = self._tasks
+        self._tasks = []
         self._typha.graph.unsubscribe(self._node.name)
         if self._windows is not None:
             self._windows.felix_ended()
@@ -146,9 +166,16 @@ class Felix:
 
     def _configuration_changed(self) -> None:
         now = effective(self._typha.felix_configurations, self._node.name)
-        if self.running and not self._exiting and needs_restart(self.routing.settings, now, self._ignored):
+        if (
+            self.running
+            and not self._exiting
+            and needs_restart(self.routing.settings, now, self._ignored)
+        ):
             self._exiting = True
-            self._log("WARNING", f"Datastore config changed, need to restart; exiting with status {EXIT_STATUS}")
+            self._log(
+                "WARNING",
+                f"Datastore config changed, need to restart; exiting with status {EXIT_STATUS}",
+            )
             self._exits()
 
     def _panicked(self, panic: FelixPanic) -> None:
@@ -168,7 +195,9 @@ class Felix:
                 return
             except Exception as error:
                 logger.exception("Felix of %s failed and starts again", self._node.name)
-                self._log("ERROR", f"Felix failed and starts again in {RETRY_SECONDS:.0f}s: {error!r}")
+                self._log(
+                    "ERROR", f"Felix failed and starts again in {RETRY_SECONDS:.0f}s: {error!r}"
+                )
                 await asyncio.sleep(RETRY_SECONDS)
                 self.routing.start_over()
                 self.start_over()

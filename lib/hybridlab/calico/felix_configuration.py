@@ -11,7 +11,9 @@ FelixSettings = Mapping[str, Any]
 """Every field, those of the node's own FelixConfiguration before those of the default one."""
 EXIT_STATUS = 129
 """The exit status of a Felix that wants to be started again with another configuration."""
-WITHOUT_RESTART = frozenset({"calicoVersion", "clusterGUID", "clusterType", "healthTimeoutOverrides"})
+WITHOUT_RESTART = frozenset(
+    {"calicoVersion", "clusterGUID", "clusterType", "healthTimeoutOverrides"}
+)
 """What Felix takes over while it runs."""
 
 
@@ -20,7 +22,9 @@ def effective(specs: Mapping[str, Mapping[str, Any]], node: str) -> FelixSetting
     return {**specs.get("default", {}), **specs.get(f"node.{node}", {})}
 
 
-def needs_restart(before: FelixSettings, after: FelixSettings, from_environment: Collection[str]) -> bool:
+def needs_restart(
+    before: FelixSettings, after: FelixSettings, from_environment: Collection[str]
+) -> bool:
     """A running Felix cannot take the change over."""
     names = (before.keys() | after.keys()) - WITHOUT_RESTART - set(from_environment)
     return any(before.get(name) != after.get(name) for name in names)

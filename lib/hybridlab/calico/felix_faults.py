@@ -54,9 +54,13 @@ class FelixFaults:
     """How it misreads policy."""
     applying: dict[str, Callable[[str, Keys], Keys]] = field(default_factory=dict)
     """Which policies it applies to an endpoint (uid), of those that do."""
-    stale: dict[str, Callable[[tuple[TierPolicies, ...]], tuple[TierPolicies, ...]]] = field(default_factory=dict)
+    stale: dict[str, Callable[[tuple[TierPolicies, ...]], tuple[TierPolicies, ...]]] = field(
+        default_factory=dict
+    )
     """What it makes of the policies of an endpoint, of what they were before."""
-    stale_sets: dict[str, Callable[[str, tuple[str, ...]], tuple[str, ...]]] = field(default_factory=dict)
+    stale_sets: dict[str, Callable[[str, tuple[str, ...]], tuple[str, ...]]] = field(
+        default_factory=dict
+    )
     """What it makes of a set's members, by its name, of what they were before."""
     on_life: dict[str, Callable[[bool], None]] = field(default_factory=dict)
     """Told that this Felix starts (True) or has ended."""
@@ -66,7 +70,9 @@ class FelixFaults:
     """What it makes of its node's tunnel."""
     hostless: dict[str, bool] = field(default_factory=dict)
     """Windows: lists have no entry that lets the node itself in."""
-    on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
+    on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(
+        default_factory=dict
+    )
     """Told the endpoints whose ACL list Felix replaced by another of its own."""
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Told that Felix has programmed endpoints, for the first time or again."""
@@ -134,7 +140,11 @@ class FelixFaults:
 
     def reset(self, endpoints: Collection[str], programmed: Collection[str]) -> tuple[str, ...]:
         """Return the ``endpoints`` that a Linux node programs now and whose connections end with it."""
-        return tuple(endpoint for endpoint in endpoints if endpoint in programmed) if self.storms else ()
+        return (
+            tuple(endpoint for endpoint in endpoints if endpoint in programmed)
+            if self.storms
+            else ()
+        )
 
     async def programmed(self) -> None:
         """Tell the faults that wait for endpoints' being programmed."""

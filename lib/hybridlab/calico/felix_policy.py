@@ -53,9 +53,13 @@ class NodePolicy(DueMarks):
     Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
 
-    def __init__(self, node: str, graph: Graph, faults: FelixFaults, on_due: Callable[[], None]) -> None:
-        self._node, self._graph = node, graph
-        self._faults, self._on_due = faults, on_due
+    def __init__(
+        self, node: str, graph: Graph, faults: FelixFaults, on_due: Callable[[], None]
+    ) -> None:
+        self._node = node
+        self._graph = graph
+        self._faults = faults
+        self._on_due = on_due
         self._endpoints: dict[str, ProgramAndSets] = {}
         self._sets: dict[str, tuple[str, ...]] = {}
         self._due = Due()
@@ -75,7 +79,8 @@ class NodePolicy(DueMarks):
 
     def difference(self) -> PolicyDifference | None:
         """What has to be sent, which counts as sent from now on; None for nothing."""
-        due, self._due = self._due, Due()
+        due = self._due
+        self._due = Due()
         programmed = tuple(self._endpoints)
         if due.everything:
             self._built = {}  # what faults make of policies may have changed
@@ -88,7 +93,12 @@ class NodePolicy(DueMarks):
         touched = self._programs_of(endpoints.keys(), sets.keys(), without=held)
         reset = self._faults.reset(touched, programmed)
         update = PolicyUpdate(
-            sets=sets, removed_sets=unused, endpoints=endpoints, removed_endpoints=gone, reset=reset, held=held
+            sets=sets,
+            removed_sets=unused,
+            endpoints=endpoints,
+            removed_endpoints=gone,
+            reset=reset,
+            held=held,
         )
         return PolicyDifference(update)
 
@@ -98,7 +108,8 @@ class NodePolicy(DueMarks):
         gone: list[str] = []
         for uid in due.endpoints:
             if self._graph.is_on(uid, self._node):
-                now, before = self._program(self._faults.keys_for(self._graph, uid)), self._endpoints.get(uid)
+                now = self._program(self._faults.keys_for(self._graph, uid))
+                before = self._endpoints.get(uid)
                 if due.everything or before is None or before.program != now.program:
                     changed[uid] = now.program
                     self._endpoints[uid] = now
@@ -133,7 +144,8 @@ class NodePolicy(DueMarks):
     def _program(self, keys: frozenset[PolicyKey]) -> ProgramAndSets:
         """The program of endpoints to which exactly these policies apply; shared by all of them."""
         if self._built_version != self._graph.version:
-            self._built, self._built_version = {}, self._graph.version
+            self._built = {}
+            self._built_version = self._graph.version
         built = self._built.get(keys)
         if built is None:
             made = program(self._faults.read(self._graph.tiers_for(keys)))

@@ -38,7 +38,11 @@ class PolicyQueue:
         host_addresses: Callable[[], Sequence[str]],
     ) -> None:
         """``lists`` on a Windows node; ``delay``: the node's own, seconds from computing a policy to applying it."""
-        self._node, self._dataplane, self._lists, self._faults, self._log = node, dataplane, lists, faults, log
+        self._node = node
+        self._dataplane = dataplane
+        self._lists = lists
+        self._faults = faults
+        self._log = log
         self._own_delay = delay
         self._due = asyncio.Event()
         due = self._due.set
@@ -75,7 +79,10 @@ class PolicyQueue:
                 await self._wait_delay(computed)
                 await self._dataplane.update_policy(self._node, difference.update)
             except DataplaneError as error:
-                self._log("ERROR", f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}")
+                self._log(
+                    "ERROR",
+                    f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}",
+                )
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self.policy.everything_due)
             else:
                 for uid in difference.update.endpoints:

@@ -26,9 +26,15 @@ class RouteFollower:
         log: LevelLog,
     ) -> None:
         """``windows`` on a Windows node."""
-        self._node, self._plane, self._facts, self._dataplane = node, plane, facts, dataplane
-        self._windows, self._faults, self._log = windows, faults, log
-        self._due, self._done = asyncio.Event(), asyncio.Event()
+        self._node = node
+        self._plane = plane
+        self._facts = facts
+        self._dataplane = dataplane
+        self._windows = windows
+        self._faults = faults
+        self._log = log
+        self._due = asyncio.Event()
+        self._done = asyncio.Event()
         self.settings: FelixSettings = {}
         """What Felix read when it started last."""
         self.tunnel: Tunnel | None = None
@@ -59,7 +65,10 @@ class RouteFollower:
             try:
                 await self._program()
             except DataplaneError as error:
-                self._log("ERROR", f"Failed to program routes, will retry in {RETRY_SECONDS:.0f}s: {error}")
+                self._log(
+                    "ERROR",
+                    f"Failed to program routes, will retry in {RETRY_SECONDS:.0f}s: {error}",
+                )
                 self.tunnel = self.routes = None
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self.due)
             else:
@@ -79,7 +88,10 @@ class RouteFollower:
             elif program.problem:
                 self._log("ERROR", program.problem)
         for cidr in program.unknown:
-            self._log("WARNING", f"Received route without corresponding tunnel endpoint, will retry: {cidr}")
+            self._log(
+                "WARNING",
+                f"Received route without corresponding tunnel endpoint, will retry: {cidr}",
+            )
         routes = self._faults.laid(program.routes)
         if routes != self.routes:
             self.routes = None

@@ -51,8 +51,13 @@ class WindowsNodePolicy(DueMarks):
         on_due: Callable[[], None],
         log: LevelLog,
     ) -> None:
-        self._node, self._graph, self._defects, self._lists = node, graph, release.defects, lists
-        self._faults, self._on_due, self._log = faults, on_due, log
+        self._node = node
+        self._graph = graph
+        self._defects = release.defects
+        self._lists = lists
+        self._faults = faults
+        self._on_due = on_due
+        self._log = log
         self._host_addresses = host_addresses
         self._builder = AclListBuilder(release, partial(faults.members, graph), ())
         self._active: dict[str, Tiers] = {}
@@ -78,25 +83,42 @@ class WindowsNodePolicy(DueMarks):
 
     def difference(self) -> PolicyDifference | None:
         """What has to be sent, which counts as sent from now on; None for nothing.  Raises FelixPanic."""
-        due, self._due = self._due, WindowsDue()
+        due = self._due
+        self._due = WindowsDue()
         programmed = tuple(self._active)
         refreshed = due.endpoints | due.relabelled | self._users_of(self._changed_policies(due))
         if due.everything:
             refreshed |= {*self._graph.endpoints_on(self._node), *programmed}
-        gone = tuple(uid for uid in refreshed if not self._graph.is_on(uid, self._node) and uid in self._active)
+        gone = tuple(
+            uid
+            for uid in refreshed
+            if not self._graph.is_on(uid, self._node) and uid in self._active
+        )
         for uid in gone:
             del self._active[uid]
             self._lists.removed(uid)
         held = self._faults.held(programmed)
-        computed = self._computed(uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held)
-        anew = computed.keys() if due.everything else due.relabelled if self._every_update_replaces else ()
+        computed = self._computed(
+            uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held
+        )
+        anew = (
+            computed.keys()
+            if due.everything
+            else due.relabelled
+            if self._every_update_replaces
+            else ()
+        )
         given = self._lists.replaced(computed, anew)
         self._sets = frozenset[str]().union(*(self._graph.sets_of(key) for key in self._keys()))
         if not (given or gone):
             return None
-        made = {id(acls): EndpointProgram(acls=acls) for acls in given.values()}  # shared as the lists are
+        made = {
+            id(acls): EndpointProgram(acls=acls) for acls in given.values()
+        }  # shared as the lists are
         programs = {uid: made[id(acls)] for uid, acls in given.items()}
-        update = PolicyUpdate(endpoints=programs, removed_endpoints=gone, reset=tuple(given), held=held)
+        update = PolicyUpdate(
+            endpoints=programs, removed_endpoints=gone, reset=tuple(given), held=held
+        )
         return PolicyDifference(update, given)
 
     @property
@@ -131,10 +153,13 @@ class WindowsNodePolicy(DueMarks):
         computed = {}
         self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())
         for uid in uids:
-            keys, namespace = self._faults.keys_for(self._graph, uid), self._graph.pod(uid).namespace
+            keys = self._faults.keys_for(self._graph, uid)
+            namespace = self._graph.pod(uid).namespace
             if (keys, namespace) not in shared:
                 tiers = self._faults.read(self._graph.tiers_for(keys))
-                applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)
+                applying = tuple(
+                    frozenset(policy.key for policy in tier.policies) for tier in tiers
+                )
                 acls = self._builder.build(tiers, namespace)
                 if self._faults.hostless:
                     acls = tuple(acl for acl in acls if acl.id != FROM_HOST_ID)
@@ -144,7 +169,9 @@ class WindowsNodePolicy(DueMarks):
         return computed
 
     def _keys(self) -> frozenset[PolicyKey]:
-        return frozenset[PolicyKey]().union(*{keys for tiers in self._active.values() for keys in tiers})
+        return frozenset[PolicyKey]().union(
+            *{keys for tiers in self._active.values() for keys in tiers}
+        )
 
     def _warn(self) -> None:
         """Say once what was left out of the list that was made last."""

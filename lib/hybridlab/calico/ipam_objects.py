@@ -42,10 +42,14 @@ def block_object(block: Block) -> Obj:
             "affinity": f"host:{block.node}",
             "strictAffinity": False,
             "allocations": allocations,
-            "attributes": [{"handle_id": item.handle, "secondary": dict(item.secondary)} for item in attributes],
+            "attributes": [
+                {"handle_id": item.handle, "secondary": dict(item.secondary)} for item in attributes
+            ],
             "unallocated": list(block.free),
             "sequenceNumber": block.sequence,
-            "sequenceNumberForAllocation": {str(key): value for key, value in sorted(block.sequence_of.items())},
+            "sequenceNumberForAllocation": {
+                str(key): value for key, value in sorted(block.sequence_of.items())
+            },
             "deleted": False,
         },
     }
@@ -84,8 +88,13 @@ def handle_object(handle: str, held: tuple[tuple[Block, str], ...]) -> Obj:
 class IPAMWriter:
     """Brings the API's IPAM objects up to IPAM's state."""
 
-    def __init__(self, client: Client, ipam: IPAM, resources: CalicoResources, log: Callable[[str], None]) -> None:
-        self._client, self._ipam, self._resources, self._log = client, ipam, resources, log
+    def __init__(
+        self, client: Client, ipam: IPAM, resources: CalicoResources, log: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._ipam = ipam
+        self._resources = resources
+        self._log = log
         self._claimed: set[ipaddress.IPv4Network] = set()
         self._batch: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
@@ -109,7 +118,8 @@ class IPAMWriter:
             await self._write()
 
     async def _write(self) -> None:
-        blocks, handles = list(self._ipam.dirty_blocks), list(self._ipam.dirty_handles)
+        blocks = list(self._ipam.dirty_blocks)
+        handles = list(self._ipam.dirty_handles)
         self._ipam.dirty_blocks.clear()
         self._ipam.dirty_handles.clear()
         if not self._enabled:
@@ -127,13 +137,19 @@ class IPAMWriter:
             if isinstance(result, BaseException):
                 self._ipam.dirty_handles[handle] = None
         if failed is not None:
-            self._log(f"IPAM objects could not be written (blocks to write: {len(self._ipam.dirty_blocks)}): {failed}")
+            self._log(
+                f"IPAM objects could not be written (blocks to write: {len(self._ipam.dirty_blocks)}): {failed}"
+            )
             raise failed
 
     async def _put_block(self, cidr: ipaddress.IPv4Network) -> None:
         block = self._ipam.block(cidr)
         if cidr not in self._claimed:
-            await self._put(self._resources.name("blockaffinities"), affinity_object(block, self._resources), new=True)
+            await self._put(
+                self._resources.name("blockaffinities"),
+                affinity_object(block, self._resources),
+                new=True,
+            )
             await self._put(self._resources.name("ipamblocks"), block_object(block), new=True)
             self._claimed.add(cidr)
         else:

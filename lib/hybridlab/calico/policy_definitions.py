@@ -41,7 +41,10 @@ def policy_definitions(release: Release) -> Iterator[Obj]:
             "shortNames": [short],
         }
         yield {
-            "metadata": {"name": f"{plural}.{GROUP}", "annotations": {"api-approved.kubernetes.io": APPROVED}},
+            "metadata": {
+                "name": f"{plural}.{GROUP}",
+                "annotations": {"api-approved.kubernetes.io": APPROVED},
+            },
             "spec": {"group": GROUP, "names": names, "scope": "Cluster", "versions": [served]},
         }
 
@@ -51,7 +54,10 @@ def _schema(kind: str) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "type": "object",
         "required": ["subject"],
-        "properties": {"subject": anything, **{name: {"type": "array", "items": anything} for name in _RULE_LISTS}},
+        "properties": {
+            "subject": anything,
+            **{name: {"type": "array", "items": anything} for name in _RULE_LISTS},
+        },
     }
     if kind != "BaselineAdminNetworkPolicy":
         spec["required"].append("priority")

@@ -2,7 +2,8 @@
 
 from hybridlab.profiles.model import Profile
 
-V3, V1 = "projectcalico.org", "crd.projectcalico.org"
+V3 = "projectcalico.org"
+V1 = "crd.projectcalico.org"
 ONLY_V1 = frozenset({"ipamblocks", "ipamhandles"})
 """Never served by the aggregated API server."""
 OTHER_NAME_IN_V1 = {"ipamconfigurations": ("ipamconfigs", "IPAMConfig")}
@@ -12,7 +13,8 @@ class CalicoResources:
     """Which group each of Calico's kinds is read and written in: projectcalico.org/v3 where that is served."""
 
     def __init__(self, profile: Profile) -> None:
-        self._v3, self._v1 = profile.calico.v3_api, profile.calico.crd_v1_api
+        self._v3 = profile.calico.v3_api
+        self._v1 = profile.calico.crd_v1_api
 
     def served(self, plural: str) -> bool:
         """The cluster serves the kind in some group."""

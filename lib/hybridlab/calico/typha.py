@@ -22,7 +22,13 @@ from hybridlab.networks.contract.routing import (
 )
 from hybridlab.policy.admin_policy import from_admin, from_cluster
 from hybridlab.policy.kubernetes_policy import from_kubernetes
-from hybridlab.policy.objects import labels_and_name, network_set, pod_facts, slice_members, tier_facts
+from hybridlab.policy.objects import (
+    labels_and_name,
+    network_set,
+    pod_facts,
+    slice_members,
+    tier_facts,
+)
 from hybridlab.policy.policy import Policy, PolicyKey, from_calico
 from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
@@ -30,7 +36,12 @@ from hybridlab.policy.resolve import Graph
 Log = Callable[[str], None]
 NodeEndOf = Callable[[str, Obj], NodeEnd | None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"
-CALICO_POLICIES = ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "stagedglobalnetworkpolicies")
+CALICO_POLICIES = (
+    "networkpolicies",
+    "globalnetworkpolicies",
+    "stagednetworkpolicies",
+    "stagedglobalnetworkpolicies",
+)
 Fact = TypeVar("Fact")
 
 
@@ -69,8 +80,12 @@ class Typha:
     ) -> None:
         """``node_end``: how a node announces that its pods are reached, by its name and metadata; ``pod_cidrs``:
         those whose podCIDR is announced as their block."""
-        self._client, self._resources, self._log = client, resources, log
-        self._release, self._node_end, self._pod_cidrs = release, node_end, pod_cidrs
+        self._client = client
+        self._resources = resources
+        self._log = log
+        self._release = release
+        self._node_end = node_end
+        self._pod_cidrs = pod_cidrs
         self.graph = Graph(release)
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
@@ -116,7 +131,9 @@ class Typha:
 
     def _served(self, *plurals: str) -> Iterator[str]:
         """Calico's resources of these names, those that this API has."""
-        return (self._resources.name(plural) for plural in plurals if self._resources.served(plural))
+        return (
+            self._resources.name(plural) for plural in plurals if self._resources.served(plural)
+        )
 
     def _policy_table(self) -> Iterator[Followed[Any]]:
         graph = self.graph
@@ -132,8 +149,15 @@ class Typha:
             lambda obj, labels: graph.set_service_account(_namespace(obj), _name(obj), labels),
             lambda obj: graph.set_service_account(_namespace(obj), _name(obj), None),
         )
-        yield Followed("pods", pod_facts, lambda obj, pod: graph.set_pod(pod), lambda obj: graph.remove_pod(_uid(obj)))
-        yield Followed("endpointslices.discovery.k8s.io", slice_members, self._set_slice, self._empty_slice)
+        yield Followed(
+            "pods",
+            pod_facts,
+            lambda obj, pod: graph.set_pod(pod),
+            lambda obj: graph.remove_pod(_uid(obj)),
+        )
+        yield Followed(
+            "endpointslices.discovery.k8s.io", slice_members, self._set_slice, self._empty_slice
+        )
         yield Followed(KUBERNETES_POLICIES, from_kubernetes, self._set_policy, self._remove_policy)
         for resource in self._served(*CALICO_POLICIES):
             yield Followed(resource, from_calico, self._set_policy, self._remove_policy)
@@ -164,7 +188,9 @@ class Typha:
         for resource in self._served("ippools"):
             yield self._kept(resource, pool_facts, facts.pools, _name, self.routing_due)
         for resource in self._served("felixconfigurations"):
-            yield self._kept(resource, _spec, self.felix_configurations, _name, self._configuration_due)
+            yield self._kept(
+                resource, _spec, self.felix_configurations, _name, self._configuration_due
+            )
         for resource in self._served("bgpconfigurations"):
             yield self._kept(resource, _spec, facts.peering, _name, self.routing_due)
         for resource in self._served("bgppeers"):

@@ -39,7 +39,9 @@ def run() -> int:
     try:
         libnftables.load()
     except libnftables.NftMissing as missing:
-        raise Stop(ENVIRONMENT, f"fetched, and yet {missing}; install it with:  {install_nftables()}") from None
+        raise Stop(
+            ENVIRONMENT, f"fetched, and yet {missing}; install it with:  {install_nftables()}"
+        ) from None
     print(f"libnftables is here: {kept / 1e6:.1f} MB in {libnftables.FETCHED}")
     return OK
 
@@ -49,10 +51,17 @@ def _fetch(folder: Path) -> None:
     for name in ("lists/partial", "cache/archives/partial", "packages"):
         (folder / name).mkdir(parents=True)
     own = {
-        "Dir::State::Lists": folder / "lists", "Dir::Cache": folder / "cache", "Debug::NoLocking": 1,
-        "APT::Sandbox::User": "", "Acquire::Languages": "none",
-    }  # fmt: skip
-    apt = ["apt-get", "-qq", *(word for name, value in own.items() for word in ("-o", f"{name}={value}"))]
+        "Dir::State::Lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+        "Debug::NoLocking": 1,
+        "APT::Sandbox::User": "",
+        "Acquire::Languages": "none",
+    }
+    apt = [
+        "apt-get",
+        "-qq",
+        *(word for name, value in own.items() for word in ("-o", f"{name}={value}")),
+    ]
     _call([*apt, "update"], folder)
     _call([*apt, "download", *PACKAGES], folder / "packages")
     for package in sorted((folder / "packages").glob("*.deb")):
@@ -66,7 +75,10 @@ def _keep(folder: Path) -> int:
     for name in (*libnftables.NEEDED, libnftables.LIBRARY):
         found = next((folder / "root").rglob(name), None)
         if found is None:
-            raise Stop(ENVIRONMENT, f"the packages {', '.join(PACKAGES)} have no {name}; {install_nftables()}")
+            raise Stop(
+                ENVIRONMENT,
+                f"the packages {', '.join(PACKAGES)} have no {name}; {install_nftables()}",
+            )
         there = libnftables.FETCHED / f".{name}"
         shutil.copyfile(found.resolve(), there)
         there.replace(libnftables.FETCHED / name)
@@ -77,12 +89,21 @@ def _keep(folder: Path) -> int:
 def _call(command: list[str], folder: Path) -> None:
     try:
         done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=WITHIN, check=False,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            env={**os.environ, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+        )
         said = " ".join((done.stderr or done.stdout).split())[-500:] if done.returncode else ""
     except (OSError, subprocess.TimeoutExpired) as error:
         said = str(error)
     if said:
         verb = "update" if "update" in command else "download" if "download" in command else "-x"
-        raise Stop(ENVIRONMENT, f"{command[0]} {verb} failed: {said}; install it with:  {install_nftables()}")
+        raise Stop(
+            ENVIRONMENT,
+            f"{command[0]} {verb} failed: {said}; install it with:  {install_nftables()}",
+        )

@@ -33,7 +33,9 @@ def install_nftables() -> str:
     except OSError:
         release = {}
     names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
-    kinds = [kind for name in names for kind in INSTALLS if name.startswith(kind) or name.endswith(kind)]
+    kinds = [
+        kind for name in names for kind in INSTALLS if name.startswith(kind) or name.endswith(kind)
+    ]
     return INSTALLS[kinds[0]] if kinds else "install the package with libnftables.so.1 (nftables)"
 
 
@@ -51,7 +53,11 @@ def lacks() -> list[str]:
     too_few = open_files.lack(DEFAULT_NODES).removeprefix("this machine lacks ")
     found = [too_few] if too_few else []
     if importlib.util.find_spec("ensurepip") is None:
-        install = f"sudo apt-get install python3-venv (for {sys.executable})" if can_fetch() else "install it"
+        install = (
+            f"sudo apt-get install python3-venv (for {sys.executable})"
+            if can_fetch()
+            else "install it"
+        )
         found.append(f"venv with pip: this Python has no ensurepip; {install}")
     for lack in preflight.check():
         if lack.what != preflight.LIBNFTABLES:

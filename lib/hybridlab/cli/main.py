@@ -43,8 +43,13 @@ class _Parser(argparse.ArgumentParser):
         import difflib  # which takes 7 ms of every start, and is for mistakes
 
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
-        near = difflib.get_close_matches(given[1], re.findall(r"[\w-]+", given[2]), 1) if given else []
-        self.exit(USAGE, f"{self.prog}: {message}; {f'meant {near[0]}?' if near else f'see {self.prog} --help'}\n")
+        near = (
+            difflib.get_close_matches(given[1], re.findall(r"[\w-]+", given[2]), 1) if given else []
+        )
+        self.exit(
+            USAGE,
+            f"{self.prog}: {message}; {f'meant {near[0]}?' if near else f'see {self.prog} --help'}\n",
+        )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -55,30 +60,57 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
+    )
 
-    up = commands.add_parser("up", help="start a lab and keep it until SIGINT or SIGTERM", epilog=EXIT_CODES)
-    up.add_argument("--profile", default="default", metavar="NAME|FILE", help="kind of cluster (default: %(default)s)")
+    up = commands.add_parser(
+        "up", help="start a lab and keep it until SIGINT or SIGTERM", epilog=EXIT_CODES
+    )
     up.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+        "--profile",
+        default="default",
+        metavar="NAME|FILE",
+        help="kind of cluster (default: %(default)s)",
+    )
+    up.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
         help="change one field of the profile, for example network.pod_cidr=10.244.0.0/16 or nodes.linux.count=1",
-    )  # fmt: skip
-    up.add_argument("--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there (mode 0600)")
-    up.add_argument("--port", type=_port, default=0, help="API server's port on 127.0.0.1 (default: any free one)")
-    up.add_argument("--ready-fd", type=int, metavar="N", help="also write the ready line to this descriptor")
+    )
+    up.add_argument(
+        "--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there (mode 0600)"
+    )
+    up.add_argument(
+        "--port",
+        type=_port,
+        default=0,
+        help="API server's port on 127.0.0.1 (default: any free one)",
+    )
+    up.add_argument(
+        "--ready-fd", type=int, metavar="N", help="also write the ready line to this descriptor"
+    )
     up.set_defaults(run=_up)
 
-    status = commands.add_parser("status", help="show the labs of this user, or the one of a kubeconfig")
+    status = commands.add_parser(
+        "status", help="show the labs of this user, or the one of a kubeconfig"
+    )
     status.add_argument("--kubeconfig", type=Path, metavar="PATH")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
 
     fetch = commands.add_parser(
-        "fetch-nftables", help="fetch libnftables for this Python, where the system has none; takes no root"
+        "fetch-nftables",
+        help="fetch libnftables for this Python, where the system has none; takes no root",
     )
     fetch.set_defaults(run=_fetch_nftables)
 
-    profiles = commands.add_parser("profiles", help="list the kinds of cluster that come with the lab")
+    profiles = commands.add_parser(
+        "profiles", help="list the kinds of cluster that come with the lab"
+    )
     profiles.set_defaults(run=_profiles)
 
     policy = commands.add_parser(
@@ -88,20 +120,37 @@ def parser() -> argparse.ArgumentParser:
         "left out, on Linux the rules.",
     )
     policy.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="manifests, YAML or JSON; - is standard input"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="manifests, YAML or JSON; - is standard input",
     )
-    policy.add_argument("--calico-version", metavar="V", help="behave as this release was shipped (default: v3.31.7)")
+    policy.add_argument(
+        "--calico-version",
+        metavar="V",
+        help="behave as this release was shipped (default: v3.31.7)",
+    )
     policy.add_argument("--world", type=Path, metavar="FILE", help="more objects, read first")
-    policy.add_argument("--probes", type=Path, metavar="FILE", help="packets to decide: from, to, protocol, port")
+    policy.add_argument(
+        "--probes", type=Path, metavar="FILE", help="packets to decide: from, to, protocol, port"
+    )
     policy.add_argument("--json", action="store_true", help="print JSON")
     policy.set_defaults(run=_policy)
 
     faults = commands.add_parser("faults", help="inject and heal faults in a running lab")
     faults.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="kubeconfig of the lab (default: the only one running)"
+        "--kubeconfig",
+        type=Path,
+        metavar="PATH",
+        help="kubeconfig of the lab (default: the only one running)",
     )
-    kinds = faults.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=_Parser)
-    kinds.add_parser("list", help="list the faults that can be injected").set_defaults(run=_faults_list)
+    kinds = faults.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=_Parser
+    )
+    kinds.add_parser("list", help="list the faults that can be injected").set_defaults(
+        run=_faults_list
+    )
     active = kinds.add_parser("active", help="list the faults that are injected now")
     active.set_defaults(run=_faults_active)
     inject = kinds.add_parser("inject", help="inject a fault, verify it and print its id")
@@ -111,8 +160,18 @@ def parser() -> argparse.ArgumentParser:
     heal = kinds.add_parser("heal", help="remove a fault by its id, or all of them")
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
-    for one in (active, inject, heal):  # on either side of the action's name; not given there, the first one stays
-        one.add_argument("--kubeconfig", type=Path, metavar="PATH", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    for one in (
+        active,
+        inject,
+        heal,
+    ):  # on either side of the action's name; not given there, the first one stays
+        one.add_argument(
+            "--kubeconfig",
+            type=Path,
+            metavar="PATH",
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
     return top
 
 
@@ -208,7 +267,10 @@ def _faults_inject(options: argparse.Namespace) -> int:
 
 
 def _faults_heal(options: argparse.Namespace) -> int:
-    _ask(options, {"op": "heal", "id": options.id} if options.id not in (None, "all") else {"op": "heal-all"})
+    _ask(
+        options,
+        {"op": "heal", "id": options.id} if options.id not in (None, "all") else {"op": "heal-all"},
+    )
     return OK
 
 
@@ -218,7 +280,9 @@ def _ask(options: argparse.Namespace, request: dict[str, Any]) -> Any:
     else:
         running = _running()
         if len(running) != 1:
-            raise Stop(USAGE, f"{len(running)} labs of this user are running; name one with --kubeconfig")
+            raise Stop(
+                USAGE, f"{len(running)} labs of this user are running; name one with --kubeconfig"
+            )
         directory = running[0]
     return control.ask(directory / "control.sock", request)
 
@@ -235,7 +299,9 @@ def _directory(path: Path) -> Path:
     if directory is None:
         raise Stop(USAGE, f"--kubeconfig {path}: was not written by a lab")
     if not rundir.alive(directory):
-        raise Stop(USAGE, f"--kubeconfig {path}: stale, its lab is gone; start one with: hybridlab up")
+        raise Stop(
+            USAGE, f"--kubeconfig {path}: stale, its lab is gone; start one with: hybridlab up"
+        )
     return directory
 
 

@@ -20,7 +20,14 @@ from hybridlab.profiles.documents import documents
 DEFAULT_VERSION = "v3.31.7"
 
 
-def run(files: Sequence[Path], *, version: str | None, world: Path | None, probes: Path | None, as_json: bool) -> int:
+def run(
+    files: Sequence[Path],
+    *,
+    version: str | None,
+    world: Path | None,
+    probes: Path | None,
+    as_json: bool,
+) -> int:
     """Answer and print; returns the exit code."""
     release = version or DEFAULT_VERSION
     if len(numbers(release)) < 2 or numbers(release) < OLDEST_WITH_TIERS[:2]:
@@ -29,7 +36,9 @@ def run(files: Sequence[Path], *, version: str | None, world: Path | None, probe
             f"--calico-version {release}: not emulated: expected v3.29 or later, for example {DEFAULT_VERSION}",
         )
     objects = [obj for file in (*([world] if world else []), *files) for obj in _objects(file)]
-    answered = _answer(objects, Release(release, as_shipped(release)), _probes(probes) if probes else [])
+    answered = _answer(
+        objects, Release(release, as_shipped(release)), _probes(probes) if probes else []
+    )
     if as_json:
         print(json.dumps(answered, indent=1))
     else:
@@ -64,18 +73,24 @@ def _probes(file: Path) -> list[Mapping[str, Any]]:
         raise Stop(USAGE, f"--probes {file}: {error}") from error
     for probe in found:
         if not isinstance(probe, dict) or not {"from", "to"} <= probe.keys():
-            raise Stop(USAGE, f"--probes {file}: {str(probe)[:60]}: a probe is a mapping with from and to")
+            raise Stop(
+                USAGE, f"--probes {file}: {str(probe)[:60]}: a probe is a mapping with from and to"
+            )
     return found
 
 
-def _answer(given: Sequence[Any], release: Release, probes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _answer(
+    given: Sequence[Any], release: Release, probes: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     try:
         made = cluster(given, release)
     except (ValueError, AttributeError, TypeError) as error:
         raise Stop(USAGE, f"{error}") from error
     objects = Objects(release, made.hosts)
     objects.take(made.objects)
-    pods = {name: _pod(objects, endpoint, made.os[name]) for name, endpoint in objects.endpoints.items()}
+    pods = {
+        name: _pod(objects, endpoint, made.os[name]) for name, endpoint in objects.endpoints.items()
+    }
     return {
         "calico": release.version,
         "pods": pods,
@@ -91,7 +106,11 @@ def _pod(objects: Objects, endpoint: Endpoint, os: str) -> dict[str, Any]:
         program = objects.linux(endpoint)
         return found | {
             direction: [
-                {"tier": tier.name, "rules": [_rule(rule, objects) for rule in tier.rules], "end": tier.end}
+                {
+                    "tier": tier.name,
+                    "rules": [_rule(rule, objects) for rule in tier.rules],
+                    "end": tier.end,
+                }
                 for tier in tiers
             ]
             for direction, tiers in (("ingress", program.ingress), ("egress", program.egress))
@@ -100,7 +119,9 @@ def _pod(objects: Objects, endpoint: Endpoint, os: str) -> dict[str, Any]:
         policy = objects.windows(endpoint)
     except FelixPanic as panic:
         return found | {"panic": str(panic)}
-    left_out = [{"rule": out.where, "why": out.why, "warned": out.warned} for out in policy.left_out]
+    left_out = [
+        {"rule": out.where, "why": out.why, "warned": out.warned} for out in policy.left_out
+    ]
     return found | {"acls": listed(policy.acls), "left_out": left_out}
 
 
@@ -126,7 +147,12 @@ def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
 def _rule(rule: Any, objects: Objects) -> dict[str, Any]:
     """A Linux rule: what it matches, with the members of its sets."""
     said = {name: value for name, value in vars(rule.match).items() if value not in ((), None)}
-    sets = {name: objects.graph.members(name) for key, value in said.items() if key.endswith("_sets") for name in value}
+    sets = {
+        name: objects.graph.members(name)
+        for key, value in said.items()
+        if key.endswith("_sets")
+        for name in value
+    }
     return {"action": rule.action, "from": rule.comment, "match": said, "members": sets}
 
 
@@ -154,7 +180,13 @@ def _probed(probe: Mapping[str, Any], objects: Objects, made: Cluster) -> dict[s
             (icmp["type"], icmp.get("code", 0)) if icmp else None,
         )
         verdicts[direction] = _verdict(objects, endpoint, made.os[ends[side]], packet)
-    final = "block" if "block" in verdicts.values() else "panic" if "panic" in verdicts.values() else "allow"
+    final = (
+        "block"
+        if "block" in verdicts.values()
+        else "panic"
+        if "panic" in verdicts.values()
+        else "allow"
+    )
     return {**probe, **verdicts, "verdict": final}
 
 
@@ -174,6 +206,9 @@ def _address(end: str, objects: Objects) -> str:
     endpoint = objects.endpoints.get(end)
     if endpoint is None:
         if "/" in end:
-            raise Stop(USAGE, f"--probes: no pod {end}; known are {', '.join(sorted(objects.endpoints)) or 'none'}")
+            raise Stop(
+                USAGE,
+                f"--probes: no pod {end}; known are {', '.join(sorted(objects.endpoints)) or 'none'}",
+            )
         return end
     return objects.graph.pod(endpoint.uid).address or ""

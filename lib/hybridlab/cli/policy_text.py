@@ -28,7 +28,9 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     for name, pod in answer["pods"].items():
         print(f"\n{name} ({pod['os']}, {pod['address']})")
         if "panic" in pod:
-            print(f"  Felix panics and starts again for ever: {pod['panic']!r}; what was programmed before stays")
+            print(
+                f"  Felix panics and starts again for ever: {pod['panic']!r}; what was programmed before stays"
+            )
         elif pod["os"] == "windows":
             _print_windows(pod)
         else:
@@ -38,16 +40,23 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     for probe in answer["probes"]:
         ends = ", ".join(f"{end} {probe[end]}" for end in ("egress", "ingress") if end in probe)
         port = f"/{probe['port']}" if "port" in probe else ""
-        print(f"{probe['from']} -> {probe['to']} {probe.get('protocol', 'TCP')}{port}: {probe['verdict']} ({ends})")
+        print(
+            f"{probe['from']} -> {probe['to']} {probe.get('protocol', 'TCP')}{port}: {probe['verdict']} ({ends})"
+        )
 
 
 def _print_windows(pod: Mapping[str, Any]) -> None:
     rows = [_HEADS, *(_row(acl) for acl in pod["acls"] if acl["RuleType"] == "Switch")]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     for row in rows:
-        print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  "
+            + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        )
     for item in pod["left_out"]:
-        print(f"  left out: {item['rule']}: {item['why']}{'' if item['warned'] else ' (Felix says nothing)'}")
+        print(
+            f"  left out: {item['rule']}: {item['why']}{'' if item['warned'] else ' (Felix says nothing)'}"
+        )
 
 
 def _row(acl: Mapping[str, Any]) -> tuple[str, ...]:

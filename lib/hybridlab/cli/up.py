@@ -23,7 +23,12 @@ from hybridlab.profiles.model import Profile
 
 
 def run(
-    *, profile_name: str, overrides: Sequence[str], kubeconfig_path: Path | None, port: int, ready_fd: int | None
+    *,
+    profile_name: str,
+    overrides: Sequence[str],
+    kubeconfig_path: Path | None,
+    port: int,
+    ready_fd: int | None,
 ) -> int:
     """The whole life of a lab; the exit code.  Raises Stop for what cannot be."""
     begun = time.monotonic()
@@ -53,9 +58,20 @@ def run(
 
     directory = rundir.create()
     path = (kubeconfig_path or directory.kubeconfig).absolute()  # others ask for it from elsewhere
-    setting = Setting(profile=profile, listener=listener, labd=labd, directory=directory, kubeconfig=path, begun=begun)
+    setting = Setting(
+        profile=profile,
+        listener=listener,
+        labd=labd,
+        directory=directory,
+        kubeconfig=path,
+        begun=begun,
+    )
     try:
-        return asyncio.run(run_until_signal(setting, lambda line: _say_ready(line, ready_fd, setting.kubeconfig), end))
+        return asyncio.run(
+            run_until_signal(
+                setting, lambda line: _say_ready(line, ready_fd, setting.kubeconfig), end
+            )
+        )
     except LabdFailed as error:
         raise Stop(ENVIRONMENT, _lacks(error)) from error
     finally:
@@ -89,7 +105,9 @@ def _listen(port: int) -> socket.socket:
         listener.listen(512)
     except OSError as error:
         listener.close()
-        raise Stop(ENVIRONMENT, f"port {port} on 127.0.0.1 is taken ({error.strerror}); name another") from error
+        raise Stop(
+            ENVIRONMENT, f"port {port} on 127.0.0.1 is taken ({error.strerror}); name another"
+        ) from error
     return listener
 
 

@@ -55,11 +55,15 @@ class ControlServer:
             request = json.loads(line)
             operation = request.get("op")
             if operation not in self._handlers:
-                raise ValueError(f"unknown operation {operation!r}; known are {', '.join(self._handlers)}")
+                raise ValueError(
+                    f"unknown operation {operation!r}; known are {', '.join(self._handlers)}"
+                )
             return {"ok": True, "result": await self._handlers[operation](request)}
         except ValueError as error:
             return {"ok": False, "error": str(error)}
-        except Exception as error:  # a fault that could not be injected must reach its caller, not only a log
+        except (
+            Exception
+        ) as error:  # a fault that could not be injected must reach its caller, not only a log
             return {"ok": False, "error": f"{type(error).__name__}: {error}"}
 
 
@@ -73,7 +77,9 @@ def ask(path: Path, request: Mapping[str, Any], *, patience: float = 30.0) -> An
             with connection.makefile("rb") as stream:
                 line = stream.readline()
         except TimeoutError as error:
-            raise Stop(ENVIRONMENT, f"the lab at {path} did not answer within {patience:.0f} s") from error
+            raise Stop(
+                ENVIRONMENT, f"the lab at {path} did not answer within {patience:.0f} s"
+            ) from error
         except OSError as error:
             raise Stop(ENVIRONMENT, f"no lab answers at {path}: {error.strerror}") from error
     if not line:

@@ -23,7 +23,9 @@ class FelixPods:
     """Ties every node's Felix to its pod."""
 
     def __init__(self, calico: Calico, control_plane: ControlPlane, runtime: Runtime) -> None:
-        self._calico, self._control_plane, self._runtime = calico, control_plane, runtime
+        self._calico = calico
+        self._control_plane = control_plane
+        self._runtime = runtime
         self._containers: dict[str, str] = {}
         """Node to the id of the container that its Felix runs in."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -36,7 +38,9 @@ class FelixPods:
         """A line of a node's Felix (empty: of all) goes to its container's log; nobody hears one without a pod."""
         if self._ending:
             return
-        for name, container in [(name, one) for name, one in self._containers.items() if node in {"", name}]:
+        for name, container in [
+            (name, one) for name, one in self._containers.items() if node in {"", name}
+        ]:
             self._then(name, self._runtime.append_log(container, line))
 
     def start_services(self) -> None:
@@ -60,7 +64,8 @@ class FelixPods:
         if self._is_felix(pod, container):
             kubelet = self._control_plane.kubelets[node]
             self._containers[node] = kubelet.container_id(pod, container)
-            felix, cni = kubelet.environment(pod, container), kubelet.environment(pod, CNI_CONTAINER)
+            felix = kubelet.environment(pod, container)
+            cni = kubelet.environment(pod, CNI_CONTAINER)
             self._then(node, self._heard(node, "start", self._start(node, felix, cni)))
 
     def _stopped(self, node: str, pod: Obj, container: str) -> None:

@@ -19,9 +19,15 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import Runtime, RuntimeRefused
 from hybridlab.windows.hns_networks import Hns
-from hybridlab.windows.kube_proxy import SCRIPT_WAITS, script_command, script_goes_on, service_command
+from hybridlab.windows.kube_proxy import (
+    SCRIPT_WAITS,
+    script_command,
+    script_goes_on,
+    service_command,
+)
 
-APP, CONTAINER = "kube-proxy-windows", "kube-proxy"
+APP = "kube-proxy-windows"
+CONTAINER = "kube-proxy"
 ASKS_EVERY = 0.1
 """Seconds between two looks of start.ps1 for the network; really 1."""
 FIRST_PROCESS = 6000
@@ -39,8 +45,12 @@ class WindowsKubeProxies:
         runtime: Runtime,
         service_gate: ServiceGate,
     ) -> None:
-        self._profile, self._plane, self._nodes = profile, plane, nodes
-        self._control_plane, self._runtime, self._gate = control_plane, runtime, service_gate
+        self._profile = profile
+        self._plane = plane
+        self._nodes = nodes
+        self._control_plane = control_plane
+        self._runtime = runtime
+        self._gate = service_gate
         self._lost: set[str] = set()
         """Nodes whose Services have gone with the network."""
         self._gating: set[asyncio.Task[None]] = set()
@@ -58,7 +68,8 @@ class WindowsKubeProxies:
         machine, _ = self._nodes[node]
         if self._profile.kube_proxy.on_host:
             vip = self._source_vip(node)
-            program, network = provider_of(self._profile).kube_proxy_program, self._plane.kube_proxy(vip)
+            program = provider_of(self._profile).kube_proxy_program
+            network = self._plane.kube_proxy(vip)
             command = service_command(self._profile, machine, program, network)
             return (FIRST_PROCESS + 4 * machine.index, command) if vip else None
         running = self._commands.get(node)
@@ -92,7 +103,9 @@ class WindowsKubeProxies:
             self._lost.discard(node)
             self._soon(self._gate.regain(node))
         machine, _ = self._nodes[node]
-        self._processes[node] = self._processes.get(node, FIRST_PROCESS + 4 * machine.index) + 4 * 23
+        self._processes[node] = (
+            self._processes.get(node, FIRST_PROCESS + 4 * machine.index) + 4 * 23
+        )
         kubelet = self._control_plane.kubelets[node]
         if self._profile.kube_proxy.windows == "sig-windows-tools":
             script = self._script(node, machine, kubelet.container_id(pod, container))

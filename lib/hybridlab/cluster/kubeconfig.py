@@ -35,16 +35,24 @@ def check_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise Stop(USAGE, f"--kubeconfig {path}: no directory {path.parent}, create it first")
     try:
-        tempfile.TemporaryFile(dir=path.parent).close()  # os.access believes what /proc and read-only mounts say
+        tempfile.TemporaryFile(
+            dir=path.parent
+        ).close()  # os.access believes what /proc and read-only mounts say
     except OSError as error:
-        raise Stop(USAGE, f"--kubeconfig {path}: nothing can be written to {path.parent}: {error.strerror}") from error
+        raise Stop(
+            USAGE, f"--kubeconfig {path}: nothing can be written to {path.parent}: {error.strerror}"
+        ) from error
     if path.exists():
         owner = lab_of(path)
         if owner is None:
-            raise Stop(USAGE, f"--kubeconfig {path}: exists and was not written by a lab; name another file")
+            raise Stop(
+                USAGE,
+                f"--kubeconfig {path}: exists and was not written by a lab; name another file",
+            )
         if rundir.alive(owner):
             raise Stop(
-                USAGE, f"--kubeconfig {path}: belongs to a lab that still runs ({owner.name}); name another file"
+                USAGE,
+                f"--kubeconfig {path}: belongs to a lab that still runs ({owner.name}); name another file",
             )
 
 
@@ -71,7 +79,12 @@ def write(path: Path, access: Access, directory: Path) -> None:
                 "cluster": {
                     "server": access.server,
                     "certificate-authority-data": base64.b64encode(access.ca_pem).decode(),
-                    "extensions": [{"name": EXTENSION, "extension": {"directory": str(directory), "pid": os.getpid()}}],
+                    "extensions": [
+                        {
+                            "name": EXTENSION,
+                            "extension": {"directory": str(directory), "pid": os.getpid()},
+                        }
+                    ],
                 },
             }
         ],

@@ -76,10 +76,12 @@ class Lab:
 
     async def start(self) -> None:
         """Returns when the cluster is ready: nodes Ready, system pods Running, DNS answering; needs labd connected."""
-        setting, profile = self._setting, self._setting.profile
+        setting = self._setting
+        profile = self._setting.profile
         identity = certificates.make()
         channel = setting.labd.channel
-        dataplane, self._streams = remote_dataplane(channel), RemoteStreams(channel)
+        dataplane = remote_dataplane(channel)
+        self._streams = RemoteStreams(channel)
         runtime = remote_runtime(channel, self._streams)
 
         token = secrets.token_urlsafe(32)
@@ -93,7 +95,8 @@ class Lab:
         plane = plane_of(profile)
         installed = Installed(profile, plane)
         calico = Calico(server.client, dataplane, profile, plane, installed, log=self._felix_says)
-        zone_gate, service_gate = ZoneGate(dataplane), ServiceGate(dataplane)
+        zone_gate = ZoneGate(dataplane)
+        service_gate = ServiceGate(dataplane)
         kubelet_stalls = KubeletStalls()
         self._control_plane = ControlPlane(
             server.client,
@@ -110,13 +113,22 @@ class Lab:
             kubelet_stalls=kubelet_stalls,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
-        kube_proxies = WindowsKubeProxies(profile, plane, on_windows, self._control_plane, runtime, service_gate)
+        kube_proxies = WindowsKubeProxies(
+            profile, plane, on_windows, self._control_plane, runtime, service_gate
+        )
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts, calico))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
         client = server.client("hybridlab")
         lab = LabParts(
-            dataplane, calico, client, zone_gate, server.interference, self._kill, service_gate, kubelet_stalls
+            dataplane,
+            calico,
+            client,
+            zone_gate,
+            server.interference,
+            self._kill,
+            service_gate,
+            kubelet_stalls,
         )
         self._injector = Injector(lab, fault_types(plane.kind), fault_types())
 
@@ -155,8 +167,13 @@ class Lab:
 
     def ready_line(self) -> str:
         """What the command prints when it is ready."""
-        profile, seconds = self._setting.profile, time.monotonic() - self._setting.begun
-        outside = f"outside host {profile.network.outside_address}, " if profile.network.outside_address else ""
+        profile = self._setting.profile
+        seconds = time.monotonic() - self._setting.begun
+        outside = (
+            f"outside host {profile.network.outside_address}, "
+            if profile.network.outside_address
+            else ""
+        )
         return (
             f"hybridlab ready: profile {profile.name}, {len(machines(profile))} nodes, {self._server.url}, "
             f"kubeconfig {self._setting.kubeconfig}, {outside}after {seconds:.2f} s"
@@ -177,10 +194,13 @@ class Lab:
 
     async def _issue_token(self, pod: Obj, audience: str, seconds: int) -> str:
         """A token of the pod's ServiceAccount, as its kubelet asks for one."""
-        name, namespace = pod["spec"].get("serviceAccountName") or "default", pod["metadata"]["namespace"]
+        name = pod["spec"].get("serviceAccountName") or "default"
+        namespace = pod["metadata"]["namespace"]
         account = await self._server.client("hybridlab").get("serviceaccounts", name, namespace)
         spec = {"audiences": [audience] if audience else [], "expirationSeconds": max(seconds, 600)}
-        return str(self._server.core.authenticator.issue(account, {"spec": spec})["status"]["token"])
+        return str(
+            self._server.core.authenticator.issue(account, {"spec": spec})["status"]["token"]
+        )
 
     def _operations(self) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
         async def status(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +221,9 @@ class Lab:
             return self._injector.active()
 
         async def inject(request: Mapping[str, Any]) -> dict[str, str]:
-            parameters = {str(key): str(value) for key, value in (request.get("parameters") or {}).items()}
+            parameters = {
+                str(key): str(value) for key, value in (request.get("parameters") or {}).items()
+            }
             return {"id": await self._injector.inject(str(request.get("fault")), parameters)}
 
         async def heal(request: Mapping[str, Any]) -> dict[str, str]:
@@ -213,11 +235,17 @@ class Lab:
             return {}
 
         return {
-            "status": status, "active": active, "inject": inject, "heal": heal, "heal-all": heal_all,
-        }  # fmt: skip
+            "status": status,
+            "active": active,
+            "inject": inject,
+            "heal": heal,
+            "heal-all": heal_all,
+        }
 
 
-async def run_until_signal(setting: Setting, say_ready: Callable[[str], None], end: EndRequest) -> int:
+async def run_until_signal(
+    setting: Setting, say_ready: Callable[[str], None], end: EndRequest
+) -> int:
     """Start a lab, say that it is ready, keep it until SIGINT, SIGTERM or labd's death; the exit code."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
@@ -256,7 +284,11 @@ def _why_it_ends(ended: asyncio.Task[Any], died: asyncio.Task[str]) -> int:
     """OK when the user asked; raises LabdFailed when labd is gone by itself."""
     if not ended.done():
         reason = died.result()
-        raise LabdFailed(reason if reason.startswith(open_files.LACK) else f"labd died ({reason}); the lab is gone")
+        raise LabdFailed(
+            reason
+            if reason.startswith(open_files.LACK)
+            else f"labd died ({reason}); the lab is gone"
+        )
     died.cancel()
     return OK
 

@@ -50,7 +50,9 @@ def base() -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise Stop(ENVIRONMENT, f"{path} is not a directory of this user alone (mode 0700); remove it")
+        raise Stop(
+            ENVIRONMENT, f"{path} is not a directory of this user alone (mode 0700); remove it"
+        )
     return path
 
 
@@ -67,9 +69,14 @@ def create() -> RunDir:
         path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
         if len(os.fsencode(path / "control.sock")) > LONGEST:
             path.rmdir()
-            raise Stop(ENVIRONMENT, f"{parent} has too long a name for a socket in it: set TMPDIR to a shorter one")
+            raise Stop(
+                ENVIRONMENT,
+                f"{parent} has too long a name for a socket in it: set TMPDIR to a shorter one",
+            )
         lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a `hybridlab status` that is just trying the lock
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # waits for a `hybridlab status` that is just trying the lock
     finally:
         os.close(turn)
     return RunDir(path, lock)

@@ -20,7 +20,9 @@ def windows_hosts(
 ) -> dict[str, WindowsHost]:
     """By node."""
     return {
-        name: WindowsHost(node.machine, profile, _state(node, profile, calico, control_plane, kube_proxies))
+        name: WindowsHost(
+            node.machine, profile, _state(node, profile, calico, control_plane, kube_proxies)
+        )
         for name, node in calico.windows.items()
     }
 
@@ -29,7 +31,8 @@ class HostAnswers:
     """Implements ``runtime.contract.WindowsHosts``."""
 
     def __init__(self, hosts: Mapping[str, WindowsHost], calico: Calico) -> None:
-        self._hosts, self._calico = hosts, calico
+        self._hosts = hosts
+        self._calico = calico
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:
@@ -40,14 +43,22 @@ class HostAnswers:
             return HostAnswer(kind=refused.kind, problem=str(refused))
 
     def _on_linux(self, node: str, question: str) -> object:
-        tables = self._calico.plane.host_tables(self._calico.nodes[node], self._calico.typha.routing)
+        tables = self._calico.plane.host_tables(
+            self._calico.nodes[node], self._calico.typha.routing
+        )
         if question not in tables:
-            raise HostRefused("unknown", f"not emulated: {question} of a Linux host on this network")
+            raise HostRefused(
+                "unknown", f"not emulated: {question} of a Linux host on this network"
+            )
         return tables[question]()
 
 
 def _state(
-    node: WindowsNode, profile: Profile, calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies
+    node: WindowsNode,
+    profile: Profile,
+    calico: Calico,
+    control_plane: ControlPlane,
+    kube_proxies: WindowsKubeProxies,
 ) -> HostState:
     name = node.machine.name
     felix = calico.felixes[name]

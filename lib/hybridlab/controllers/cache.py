@@ -48,7 +48,9 @@ class Cache:
                 logger.exception("a handler of %s failed", self.resource)
 
         self.informer.on(
-            lambda new: guarded(new, None), lambda old, new: guarded(new, old), lambda last: guarded(None, last)
+            lambda new: guarded(new, None),
+            lambda old, new: guarded(new, old),
+            lambda last: guarded(None, last),
         )
 
     def _put(self, obj: Obj) -> None:

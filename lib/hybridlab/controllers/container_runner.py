@@ -36,7 +36,8 @@ class BackOff:
     """Waits that double with every failure."""
 
     def __init__(self, first: float, last: float) -> None:
-        self._first, self._last = first, last
+        self._first = first
+        self._last = last
         self._next = 0.0
 
     def wait(self) -> float:
@@ -65,7 +66,9 @@ class ContainerRunner:
         """``facts`` and ``volumes`` are asked at each start; ``changed`` is called when the state did."""
         self.state = state
         self._context = context
-        self._facts, self._volumes, self._changed = facts, volumes, changed
+        self._facts = facts
+        self._volumes = volumes
+        self._changed = changed
         self._init = init
         self._pulls = BackOff(context.settings.back_off_first, context.settings.back_off_last)
         self._starts = BackOff(context.settings.back_off_first, context.settings.back_off_last)
@@ -104,7 +107,11 @@ class ContainerRunner:
                 continue
             began = time.monotonic()
             ended = await self._once(spec)
-            if self._stopping.is_set() or policy == "Never" or (policy == "OnFailure" and ended.exit_code == 0):
+            if (
+                self._stopping.is_set()
+                or policy == "Never"
+                or (policy == "OnFailure" and ended.exit_code == 0)
+            ):
                 return
             if time.monotonic() - began > 2 * self._context.settings.back_off_last:
                 self._starts.reset()
@@ -129,7 +136,9 @@ class ContainerRunner:
         self.stop_probing()
         if self.state.running_since is not None:  # nobody waits for its end any more
             since = self.state.running_since
-            self._ended(ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since)
+            self._ended(
+                ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since
+            )
 
     def stop_probing(self) -> None:
         """Readiness is probed for as long as a container runs, while its pod ends too."""
@@ -166,14 +175,17 @@ class ContainerRunner:
         meta = self._pod["metadata"]
         place = f"{self.state.name} in pod {meta['name']}_{meta['namespace']}({meta['uid']})"
         real = f"back-off {delay:g}s restarting failed container={self.state.name} "
-        self.state.wait("CrashLoopBackOff", f"{real}pod={meta['name']}_{meta['namespace']}({meta['uid']})")
+        self.state.wait(
+            "CrashLoopBackOff", f"{real}pod={meta['name']}_{meta['namespace']}({meta['uid']})"
+        )
         self._event("BackOff", f"Back-off restarting failed container {place}", warning=True)
         self._changed()
         await self._pause(delay)
 
     async def _pull(self) -> bool:
         """Whether the image is there; after a failure returns only when it is time to try again."""
-        reference, policy = self.state.spec["image"], self.state.spec.get("imagePullPolicy", "IfNotPresent")
+        reference = self.state.spec["image"]
+        policy = self.state.spec.get("imagePullPolicy", "IfNotPresent")
         present = reference in self._context.images
         if present and policy != "Always":
             if not self.state.pulled:
@@ -188,10 +200,14 @@ class ContainerRunner:
         began = time.monotonic()
         facts = self._context.runtime.image(reference)
         try:
-            check_pull(facts, self._context.machine, host_process=host_process(self._pod, self.state.spec))
+            check_pull(
+                facts, self._context.machine, host_process=host_process(self._pod, self.state.spec)
+            )
         except PullError as error:
             message = str(error)
-            await self._not_pulled("ErrImagePull", message, f'Failed to pull image "{reference}": {message}')
+            await self._not_pulled(
+                "ErrImagePull", message, f'Failed to pull image "{reference}": {message}'
+            )
             return False
         if not present and self._context.profile.timing.image_pull_ms:
             await self._pause(self._context.profile.timing.image_pull_ms / 1000)
@@ -221,15 +237,19 @@ class ContainerRunner:
             await self._pause(min(self._context.settings.sandbox_retry, delay))
             if self._stopping.is_set():
                 return
-            self.state.wait("ImagePullBackOff", f'Back-off pulling image "{reference}": {reason}: {message}')
+            self.state.wait(
+                "ImagePullBackOff", f'Back-off pulling image "{reference}": {reason}: {message}'
+            )
             self._event("BackOff", f'Back-off pulling image "{reference}"')
             self._event("Failed", "Error: ImagePullBackOff", warning=True)
             self._changed()
         await self._pause(delay)
 
     def _spec(self) -> ContainerSpec:
-        facts, container = self._facts(), self.state.spec
-        pod, machine = facts.pod, self._context.machine
+        facts = self._facts()
+        container = self.state.spec
+        pod = facts.pod
+        machine = self._context.machine
         if machine.os == "windows":
             check_not_root(pod, container)
         values = environment(facts, container, self._context.sources)
@@ -253,10 +273,13 @@ class ContainerRunner:
         )
 
     async def _once(self, spec: ContainerSpec) -> Ended:
-        context, state = self._context, self.state
+        context = self._context
+        state = self.state
         exited: asyncio.Future[ContainerExit] = asyncio.get_running_loop().create_future()
         context.exits[spec.id] = exited
-        stale, state.previous_id, state.id = state.previous_id, state.id, spec.id
+        stale = state.previous_id
+        state.previous_id = state.id
+        state.id = spec.id
         self._event("Created", f"Created container: {state.name}")
         since = timestamp()
         try:
@@ -265,7 +288,12 @@ class ContainerRunner:
             await context.runtime.start(spec)
         except RuntimeRefused as error:
             exited.set_result(
-                ContainerExit(container=spec.id, exit_code=START_ERROR, reason="ContainerCannotRun", message=str(error))
+                ContainerExit(
+                    container=spec.id,
+                    exit_code=START_ERROR,
+                    reason="ContainerCannotRun",
+                    message=str(error),
+                )
             )
         if stale:
             await context.runtime.remove(stale)
@@ -294,7 +322,13 @@ class ContainerRunner:
         facts = self._facts()
         address = facts.addresses[0] if facts.addresses else facts.host_address
         return Prober(
-            self._context, facts.pod, self.state.spec, spec.id, address, changed=self._probed, kill=self._unwell
+            self._context,
+            facts.pod,
+            self.state.spec,
+            spec.id,
+            address,
+            changed=self._probed,
+            kill=self._unwell,
         )
 
     def _probed(self, started: bool | None, ready: bool | None) -> None:

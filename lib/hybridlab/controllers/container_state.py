@@ -65,18 +65,26 @@ class ContainerState:
             return False
         if self.ended is not None:
             self.last = self.ended
-        self.waiting, self.running_since, self.ended = (reason, message), None, None
-        self.ready, self.started = False, False
+        self.waiting = (reason, message)
+        self.running_since = None
+        self.ended = None
+        self.ready = False
+        self.started = False
         return True
 
     def run(self, since: str) -> None:
         if self.ended is not None:
             self.last = self.ended
-        self.waiting, self.running_since, self.ended = None, since, None
+        self.waiting = None
+        self.running_since = since
+        self.ended = None
 
     def end(self, ended: Ended) -> None:
-        self.waiting, self.running_since, self.ended = None, None, ended
-        self.ready, self.started = False, False
+        self.waiting = None
+        self.running_since = None
+        self.ended = ended
+        self.ready = False
+        self.started = False
 
     def to_json(self) -> Obj:
         state: Obj

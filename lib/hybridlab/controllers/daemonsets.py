@@ -35,7 +35,9 @@ HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule"
 class DaemonSets(Controller):
     """The DaemonSet controller."""
 
-    def __init__(self, client: Client, caches: Caches, recorder: Recorder, replaced_after: float = 0.0) -> None:
+    def __init__(
+        self, client: Client, caches: Caches, recorder: Recorder, replaced_after: float = 0.0
+    ) -> None:
         """``replaced_after``: seconds that a node is without a pod that somebody else deleted."""
         self._client = client
         self._replaced_after = replaced_after
@@ -47,7 +49,11 @@ class DaemonSets(Controller):
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")
         self.work = Work("daemonsets", self._sync, delay=DELAY)
-        self._pods = Owned(caches.of("pods"), "DaemonSet", lambda namespace, name: self.work.note((namespace, name)))
+        self._pods = Owned(
+            caches.of("pods"),
+            "DaemonSet",
+            lambda namespace, name: self.work.note((namespace, name)),
+        )
         self._sets.subscribe(self._on_set)
         self._nodes.subscribe(self._on_node)
 
@@ -56,7 +62,12 @@ class DaemonSets(Controller):
             self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
     def _on_node(self, node: Obj | None, before: Obj | None) -> None:
-        if node and before and node["spec"] == before["spec"] and labels_of(node) == labels_of(before):
+        if (
+            node
+            and before
+            and node["spec"] == before["spec"]
+            and labels_of(node) == labels_of(before)
+        ):
             return
         for each in self._sets:
             self._on_set(each, None)
@@ -82,7 +93,10 @@ class DaemonSets(Controller):
     def _fits(owner: Obj, node: Obj) -> bool:
         pod = {"metadata": {}, "spec": _spec(owner)}
         needs = PodNeeds(pod, {}, (), pod["spec"]["tolerations"])
-        return matches_node(pod, node) and untolerated(needs, node, ("NoSchedule", "NoExecute")) is None
+        return (
+            matches_node(pod, node)
+            and untolerated(needs, node, ("NoSchedule", "NoExecute")) is None
+        )
 
     def _by_node(self, owner: Obj) -> dict[str, list[Obj]]:
         found: dict[str, list[Obj]] = {}
@@ -95,7 +109,11 @@ class DaemonSets(Controller):
         meta = owner["metadata"]
         place = meta["uid"], node
         now = asyncio.get_running_loop().time()
-        remaining = self._bereft.setdefault(place, now) + self._replaced_after - now if place in self._had else 0.0
+        remaining = (
+            self._bereft.setdefault(place, now) + self._replaced_after - now
+            if place in self._had
+            else 0.0
+        )
         if remaining > 0:
             self.work.note_after(remaining, (meta["namespace"], meta["name"]))
             return False
@@ -111,13 +129,17 @@ class DaemonSets(Controller):
         term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
         spec = pod["spec"] = _spec(owner)
         affinity = {**(spec.get("affinity") or {})}
-        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        affinity["nodeAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+        }
         spec["affinity"] = affinity
         try:
             created = await self._client.create("pods", pod, owner["metadata"]["namespace"])
         except ApiError as error:
             message = f"Error creating: {error.message}"
-            self._recorder.record(owner, "FailedCreate", message, component=COMPONENT, type="Warning")
+            self._recorder.record(
+                owner, "FailedCreate", message, component=COMPONENT, type="Warning"
+            )
             self.work.note_after(1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"]))
             return
         self._pods.remember(created)
@@ -142,17 +164,27 @@ class DaemonSets(Controller):
         if strategy["type"] != "RollingUpdate":
             return
         current = template_hash(owner["spec"]["template"])
-        limit = share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(wanted), up=True) or 1
-        outdated, unavailable = [], 0
+        limit = (
+            share(
+                (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(wanted), up=True
+            )
+            or 1
+        )
+        outdated = []
+        unavailable = 0
         by_node = self._by_node(owner)
         for node in wanted:
             pods = by_node.get(node) or []
-            if not any(ready_since(pod) is not None and "deletionTimestamp" not in pod["metadata"] for pod in pods):
+            if not any(
+                ready_since(pod) is not None and "deletionTimestamp" not in pod["metadata"]
+                for pod in pods
+            ):
                 unavailable += 1
             outdated += [
                 pod
                 for pod in pods
-                if labels_of(pod).get(HASH) != current and "deletionTimestamp" not in pod["metadata"]
+                if labels_of(pod).get(HASH) != current
+                and "deletionTimestamp" not in pod["metadata"]
             ]
         for pod in sorted(outdated, key=lambda pod: ready_since(pod) is not None):
             healthy = ready_since(pod) is not None
@@ -177,10 +209,13 @@ class DaemonSets(Controller):
             "observedGeneration": owner["metadata"]["generation"],
             "updatedNumberScheduled": updated or None,
         }
-        meta, before = owner["metadata"], owner.get("status") or {}
+        meta = owner["metadata"]
+        before = owner.get("status") or {}
         if all(before.get(name) == value for name, value in status.items()):
             return
-        await self._client.patch(RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status")
+        await self._client.patch(
+            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
+        )
 
 
 def _spec(owner: Obj) -> Obj:
@@ -197,5 +232,7 @@ def _node_of(pod: Obj) -> str:
     """The node a daemon's pod is on or meant for."""
     if pod["spec"].get("nodeName"):
         return str(pod["spec"]["nodeName"])
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms = pod["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
     return str(terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])

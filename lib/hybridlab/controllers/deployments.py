@@ -46,7 +46,9 @@ class Deployments(Controller):
         self._recorder = recorder
         self._deployments = caches.of(RESOURCE)
         self.work = Work("deployments", self._sync, delay=DELAY)
-        self._sets = Owned(caches.of(SETS), "Deployment", lambda namespace, name: self.work.note((namespace, name)))
+        self._sets = Owned(
+            caches.of(SETS), "Deployment", lambda namespace, name: self.work.note((namespace, name))
+        )
         self._deployments.subscribe(self._on_deployment)
 
     def _on_deployment(self, obj: Obj | None, _: Obj | None) -> None:
@@ -57,7 +59,11 @@ class Deployments(Controller):
         found = self._deployments.get(*key)
         if found is None or "deletionTimestamp" in found["metadata"]:
             return
-        sets = [each for each in self._sets.of(found["metadata"]["uid"]) if "deletionTimestamp" not in each["metadata"]]
+        sets = [
+            each
+            for each in self._sets.of(found["metadata"]["uid"])
+            if "deletionTimestamp" not in each["metadata"]
+        ]
         new = self._new_set(found, sets)
         old = [each for each in sets if each is not new]
         if new is None and not found["spec"].get("paused"):
@@ -77,21 +83,34 @@ class Deployments(Controller):
     def _new_set(owner: Obj, sets: list[Obj]) -> Obj | None:
         wanted = owner["spec"]["template"]
         for each in sorted(sets, key=lambda each: str(each["metadata"]["creationTimestamp"])):
-            labels = {k: v for k, v in each["spec"]["template"]["metadata"].get("labels", {}).items() if k != HASH}
-            template = {**each["spec"]["template"], "metadata": {**each["spec"]["template"]["metadata"]}}
+            labels = {
+                k: v
+                for k, v in each["spec"]["template"]["metadata"].get("labels", {}).items()
+                if k != HASH
+            }
+            template = {
+                **each["spec"]["template"],
+                "metadata": {**each["spec"]["template"]["metadata"]},
+            }
             template["metadata"]["labels"] = labels
             if template_hash(template) == template_hash(wanted):
                 return each
         return None
 
     async def _create_set(self, owner: Obj, old: list[Obj]) -> Obj:
-        meta, spec = owner["metadata"], owner["spec"]
+        meta = owner["metadata"]
+        spec = owner["spec"]
         name = template_hash(spec["template"])
         template_meta = spec["template"].get("metadata") or {}
         labels = {**(template_meta.get("labels") or {}), HASH: name}
-        selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH: name}}
+        selector = {
+            **spec["selector"],
+            "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH: name},
+        }
         replicas = self._room(owner, old) if spec["strategy"]["type"] == "RollingUpdate" else 0
-        if spec["strategy"]["type"] == "Recreate" and not any(_count(each, "replicas") for each in old):
+        if spec["strategy"]["type"] == "Recreate" and not any(
+            _count(each, "replicas") for each in old
+        ):
             replicas = spec["replicas"] if not any(each["spec"]["replicas"] for each in old) else 0
         body = {
             "apiVersion": "apps/v1",
@@ -152,7 +171,9 @@ class Deployments(Controller):
         """Give the current set the highest revision and the deployment that revision."""
         highest = max((_revision(each) for each in old), default=0)
         if _revision(new) <= highest:
-            new = await self._patch_set(new, {"metadata": {"annotations": {REVISION: str(highest + 1)}}})
+            new = await self._patch_set(
+                new, {"metadata": {"annotations": {REVISION: str(highest + 1)}}}
+            )
         meta = owner["metadata"]
         revision = str(_revision(new))
         if (meta.get("annotations") or {}).get(REVISION) != revision:
@@ -182,10 +203,14 @@ class Deployments(Controller):
 
     def _scaled(self, owner: Obj, target: Obj, before: int, after: int) -> None:
         direction = "up" if after > before else "down"
-        message = f"Scaled {direction} replica set {target['metadata']['name']} from {before} to {after}"
+        message = (
+            f"Scaled {direction} replica set {target['metadata']['name']} from {before} to {after}"
+        )
         self._recorder.record(owner, "ScalingReplicaSet", message, component=COMPONENT)
 
-    async def _resize(self, owner: Obj, new: Obj | None, old: list[Obj]) -> tuple[Obj | None, list[Obj]]:
+    async def _resize(
+        self, owner: Obj, new: Obj | None, old: list[Obj]
+    ) -> tuple[Obj | None, list[Obj]]:
         """Follow a changed number of replicas while nothing is rolled out: the set that has the pods takes them."""
         sets = [each for each in (new, *old) if each]
         running = [each for each in sets if each["spec"]["replicas"]]
@@ -197,13 +222,17 @@ class Deployments(Controller):
             return scaled, old
         return new, [scaled if each is target else each for each in old]
 
-    async def _recreate(self, owner: Obj, new: Obj | None, old: list[Obj]) -> tuple[Obj | None, list[Obj]]:
+    async def _recreate(
+        self, owner: Obj, new: Obj | None, old: list[Obj]
+    ) -> tuple[Obj | None, list[Obj]]:
         old = [await self._scale(owner, each, 0) for each in old]
         if new is not None and not any(_count(each, "replicas") for each in old):
             new = await self._scale(owner, new, owner["spec"]["replicas"])
         return new, old
 
-    async def _roll(self, owner: Obj, new: Obj | None, old: list[Obj]) -> tuple[Obj | None, list[Obj]]:
+    async def _roll(
+        self, owner: Obj, new: Obj | None, old: list[Obj]
+    ) -> tuple[Obj | None, list[Obj]]:
         if new is None:
             return new, old
         replicas = owner["spec"]["replicas"]
@@ -232,7 +261,9 @@ class Deployments(Controller):
             unhealthy = each["spec"]["replicas"] - _count(each, "availableReplicas")
             less = min(room, max(unhealthy, 0))
             if less > 0:
-                changed[each["metadata"]["uid"]] = await self._scale(owner, each, each["spec"]["replicas"] - less)
+                changed[each["metadata"]["uid"]] = await self._scale(
+                    owner, each, each["spec"]["replicas"] - less
+                )
                 room -= less
         available = sum(_count(each, "availableReplicas") for each in (new, *active))
         room = min(room, available - minimum)
@@ -240,14 +271,18 @@ class Deployments(Controller):
             current = changed.get(each["metadata"]["uid"], each)
             less = min(room, current["spec"]["replicas"])
             if less > 0:
-                changed[each["metadata"]["uid"]] = await self._scale(owner, current, current["spec"]["replicas"] - less)
+                changed[each["metadata"]["uid"]] = await self._scale(
+                    owner, current, current["spec"]["replicas"] - less
+                )
                 room -= less
         return changed
 
     async def _clean_up(self, owner: Obj, new: Obj | None, old: list[Obj]) -> None:
         """Delete the oldest empty sets beyond the history limit."""
         limit = owner["spec"].get("revisionHistoryLimit", 10)
-        empty = [each for each in old if not each["spec"]["replicas"] and not _count(each, "replicas")]
+        empty = [
+            each for each in old if not each["spec"]["replicas"] and not _count(each, "replicas")
+        ]
         if new is None or len(empty) <= limit:
             return
         for each in sorted(empty, key=_revision)[: len(empty) - limit]:
@@ -264,7 +299,9 @@ class Deployments(Controller):
             "readyReplicas": sum(_count(each, "readyReplicas") for each in sets),
             "availableReplicas": sum(_count(each, "availableReplicas") for each in sets),
         }
-        missing = max(sum(each["spec"]["replicas"] for each in sets) - counts["availableReplicas"], 0)
+        missing = max(
+            sum(each["spec"]["replicas"] for each in sets) - counts["availableReplicas"], 0
+        )
         status: Obj = {name: value or None for name, value in counts.items()}
         status["unavailableReplicas"] = missing or None
         status["observedGeneration"] = owner["metadata"]["generation"]
@@ -274,11 +311,15 @@ class Deployments(Controller):
         )
         if deadline is not None:
             meta = owner["metadata"]
-            self.work.note_after(max(deadline - time.time(), 0.1), (meta["namespace"], meta["name"]))
+            self.work.note_after(
+                max(deadline - time.time(), 0.1), (meta["namespace"], meta["name"])
+            )
         if all(before.get(name) == value for name, value in status.items()):
             return
         meta = owner["metadata"]
-        await self._client.patch(RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status")
+        await self._client.patch(
+            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
+        )
 
 
 def counts_changed(before: Obj, counts: dict[str, int]) -> bool:

@@ -43,8 +43,15 @@ class DisruptionBudgets(Controller):
         active = [pod for pod in pods if is_active(pod)]
         names = {pod["metadata"]["name"] for pod in active}
         before = budget.get("status") or {}
-        disrupted = {name: when for name, when in (before.get("disruptedPods") or {}).items() if name in names}
-        healthy = sum(ready_since(pod) is not None and pod["metadata"]["name"] not in disrupted for pod in active)
+        disrupted = {
+            name: when
+            for name, when in (before.get("disruptedPods") or {}).items()
+            if name in names
+        }
+        healthy = sum(
+            ready_since(pod) is not None and pod["metadata"]["name"] not in disrupted
+            for pod in active
+        )
         expected, desired = self._demand(budget, active)
         allowed = max(healthy - desired, 0) if expected else 0
         status: Obj = {
@@ -54,11 +61,16 @@ class DisruptionBudgets(Controller):
             "expectedPods": expected,
             "observedGeneration": budget["metadata"]["generation"],
             # a merge patch takes names away only when told so
-            "disruptedPods": {**dict.fromkeys(before.get("disruptedPods") or {}), **disrupted} or None,
+            "disruptedPods": {**dict.fromkeys(before.get("disruptedPods") or {}), **disrupted}
+            or None,
             "conditions": [_condition(before, allowed > 0, budget["metadata"]["generation"])],
         }
         if (
-            all(before.get(name) == value for name, value in status.items() if name != "disruptedPods")
+            all(
+                before.get(name) == value
+                for name, value in status.items()
+                if name != "disruptedPods"
+            )
             and (before.get("disruptedPods") or {}) == disrupted
         ):
             return
@@ -67,7 +79,8 @@ class DisruptionBudgets(Controller):
     def _demand(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
         """How many pods there ought to be, and how many of them healthy."""
         spec = budget["spec"]
-        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+        least = spec.get("minAvailable")
+        most = spec.get("maxUnavailable")
         if isinstance(least, int):
             return len(pods), least
         expected = self._wanted_replicas(pods)
@@ -77,7 +90,8 @@ class DisruptionBudgets(Controller):
 
     def _wanted_replicas(self, pods: list[Obj]) -> int:
         """The sum of what the pods' controllers want; a pod without one counts as one."""
-        total, seen = 0, set()
+        total = 0
+        seen = set()
         for pod in pods:
             owner = controller_of(pod)
             found = self._sets.get(pod["metadata"]["namespace"], owner["name"]) if owner else None
@@ -90,7 +104,10 @@ class DisruptionBudgets(Controller):
 
 
 def _condition(before: Obj, allowed: bool, generation: int) -> Obj:
-    known = next((entry for entry in before.get("conditions") or () if entry["type"] == "DisruptionAllowed"), None)
+    known = next(
+        (entry for entry in before.get("conditions") or () if entry["type"] == "DisruptionAllowed"),
+        None,
+    )
     value = "True" if allowed else "False"
     return {
         "type": "DisruptionAllowed",
@@ -98,5 +115,7 @@ def _condition(before: Obj, allowed: bool, generation: int) -> Obj:
         "reason": "SufficientPods" if allowed else "InsufficientPods",
         "message": "",
         "observedGeneration": generation,
-        "lastTransitionTime": known["lastTransitionTime"] if known and known["status"] == value else timestamp(),
+        "lastTransitionTime": known["lastTransitionTime"]
+        if known and known["status"] == value
+        else timestamp(),
     }

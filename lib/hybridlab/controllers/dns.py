@@ -30,8 +30,10 @@ class Dns:
     """Keeps the zone as Services and endpoints change."""
 
     def __init__(self, caches: Caches, resolvers: ZoneWriter, domain: str) -> None:
-        self._resolvers, self._domain = resolvers, domain
-        self._services, self._slices = caches.of("services"), caches.of(SLICES)
+        self._resolvers = resolvers
+        self._domain = domain
+        self._services = caches.of("services")
+        self._slices = caches.of(SLICES)
         self._written: Zone | None = None
         self._work: Work[str] = Work("dns", self._look, workers=1, delay=SETTLE)
         self._services.subscribe(lambda new, old: self._work.note("zone"))
@@ -58,9 +60,12 @@ class Dns:
         cname: dict[str, str] = {}
         slices: dict[tuple[str, str], list[Obj]] = defaultdict(list)
         for slice_ in self._slices:
-            slices[slice_["metadata"]["namespace"], labels_of(slice_).get(SERVICE_LABEL, "")].append(slice_)
+            slices[
+                slice_["metadata"]["namespace"], labels_of(slice_).get(SERVICE_LABEL, "")
+            ].append(slice_)
         for service in self._services:
-            meta, spec = service["metadata"], service["spec"]
+            meta = service["metadata"]
+            spec = service["spec"]
             name = f"{meta['name']}.{meta['namespace']}.svc.{self._domain}"
             address = spec.get("clusterIP")
             if spec.get("type") == "ExternalName":
@@ -73,7 +78,9 @@ class Dns:
                 ptr[address] = name
                 for port in spec.get("ports") or []:
                     if port.get("name"):
-                        service_name = f"_{port['name']}._{port.get('protocol', 'TCP').lower()}.{name}"
+                        service_name = (
+                            f"_{port['name']}._{port.get('protocol', 'TCP').lower()}.{name}"
+                        )
                         srv[service_name].append((port["port"], name))
                 continue
             for ip, host, ports in _headless(slices[meta["namespace"], meta["name"]]):

@@ -26,8 +26,10 @@ class EndpointsController:
 
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
-        self._services, self._pods = caches.of("services"), caches.of("pods")
-        self._slices, self._endpoints = caches.of(SLICES), caches.of("endpoints")
+        self._services = caches.of("services")
+        self._pods = caches.of("pods")
+        self._slices = caches.of(SLICES)
+        self._endpoints = caches.of("endpoints")
         self._work: Work[Key] = Work("endpoints", self._look, delay=0.002)
         self._services.subscribe(self._on_service)
         self._pods.subscribe(self._on_pod)
@@ -72,7 +74,9 @@ class EndpointsController:
         selector = service["spec"].get("selector")
         if not selector or service["spec"].get("type") == "ExternalName":
             return
-        pods = [pod for pod in self._pods.within(namespace) if _selects(selector, pod) and _counts(pod)]
+        pods = [
+            pod for pod in self._pods.within(namespace) if _selects(selector, pod) and _counts(pod)
+        ]
         groups = _groups(service, sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
         await self._write_slices(service, groups)
         await self._write_endpoints(service, groups)
@@ -81,26 +85,34 @@ class EndpointsController:
         wanted = []
         for ports, pods in groups.items():
             endpoints = [_endpoint(pod, service) for pod in pods]
-            listed = [{"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports]
+            listed = [
+                {"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports
+            ]
             wanted.append(_slice(service, {"endpoints": endpoints, "ports": listed}))
         existing = slices_of(self._slices, service["metadata"], MANAGED_BY[1])
         await write_slices(self._client, existing, wanted)
 
     async def _write_endpoints(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
-        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
+        namespace = service["metadata"]["namespace"]
+        name = service["metadata"]["name"]
         subsets = []
         for ports, pods in groups.items():
             usable = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
             ready = [_address(pod) for pod in usable if _ready(pod) or _publishes(service)]
             waiting = [_address(pod) for pod in usable if not (_ready(pod) or _publishes(service))]
             if ready or waiting:
-                subset: Obj = {"ports": [{"name": p, "port": at, "protocol": proto} for p, at, proto in ports]}
+                subset: Obj = {
+                    "ports": [{"name": p, "port": at, "protocol": proto} for p, at, proto in ports]
+                }
                 subset |= {"addresses": ready} if ready else {}
                 subset |= {"notReadyAddresses": waiting} if waiting else {}
                 subsets.append(subset)
         found = self._endpoints.get(namespace, name)
         if found is None:
-            labels = {**labels_of(service), "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+            labels = {
+                **labels_of(service),
+                "endpoints.kubernetes.io/managed-by": "endpoint-controller",
+            }
             meta = {"name": name, "namespace": namespace, "labels": labels}
             body = {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": subsets}
             await self._client.create("endpoints", body, namespace)
@@ -156,7 +168,11 @@ def _slice(service: Obj, content: Obj) -> Obj:
         "metadata": {
             "generateName": f"{meta['name']}-",
             "namespace": meta["namespace"],
-            "labels": {**labels_of(service), SERVICE_LABEL: meta["name"], MANAGED_BY[0]: MANAGED_BY[1]},
+            "labels": {
+                **labels_of(service),
+                SERVICE_LABEL: meta["name"],
+                MANAGED_BY[0]: MANAGED_BY[1],
+            },
             "ownerReferences": [owner("Service", meta)],
         },
         **content,
@@ -195,7 +211,9 @@ def _target_port(port: Obj, pod: Obj) -> int | None:
         return target
     for container in pod["spec"]["containers"]:
         for item in container.get("ports") or []:
-            if item.get("name") == target and item.get("protocol", "TCP") == port.get("protocol", "TCP"):
+            if item.get("name") == target and item.get("protocol", "TCP") == port.get(
+                "protocol", "TCP"
+            ):
                 return int(item["containerPort"])
     return None
 
@@ -216,7 +234,11 @@ def _endpoint(pod: Obj, service: Obj) -> Obj:
 
 
 def _address(pod: Obj) -> Obj:
-    return {"ip": pod["status"]["podIP"], "nodeName": pod["spec"]["nodeName"], "targetRef": _reference(pod)}
+    return {
+        "ip": pod["status"]["podIP"],
+        "nodeName": pod["spec"]["nodeName"],
+        "targetRef": _reference(pod),
+    }
 
 
 def _reference(pod: Obj) -> Obj:
@@ -225,7 +247,10 @@ def _reference(pod: Obj) -> Obj:
 
 
 def _named_in(pod: Obj, service: Obj) -> bool:
-    return bool(pod["spec"].get("hostname")) and pod["spec"].get("subdomain") == service["metadata"]["name"]
+    return (
+        bool(pod["spec"].get("hostname"))
+        and pod["spec"].get("subdomain") == service["metadata"]["name"]
+    )
 
 
 def _publishes(service: Obj) -> bool:
@@ -244,13 +269,21 @@ def _counts(pod: Obj) -> bool:
 
 def _ready(pod: Obj) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _facts(pod: Obj) -> tuple[Any, ...]:
     """Everything about a pod that a Service's endpoints depend on."""
-    meta, status = pod["metadata"], pod.get("status") or {}
+    meta = pod["metadata"]
+    status = pod.get("status") or {}
     return (
-        meta["uid"], meta.get("labels"), bool(meta.get("deletionTimestamp")), status.get("podIP"),
-        status.get("phase"), _ready(pod), pod["spec"].get("nodeName"),
-    )  # fmt: skip
+        meta["uid"],
+        meta.get("labels"),
+        bool(meta.get("deletionTimestamp")),
+        status.get("podIP"),
+        status.get("phase"),
+        _ready(pod),
+        pod["spec"].get("nodeName"),
+    )

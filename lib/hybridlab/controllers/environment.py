@@ -67,17 +67,26 @@ def environment(facts: PodFields, container: Obj, sources: Sources) -> dict[str,
     return {**services, **result}
 
 
-def command_line(container: Obj, values: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def command_line(
+    container: Obj, values: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """``command`` and ``args`` with their references expanded."""
-    command, args = container.get("command") or (), container.get("args") or ()
-    return tuple(expand(word, values) for word in command), tuple(expand(word, values) for word in args)
+    command = container.get("command") or ()
+    args = container.get("args") or ()
+    return tuple(expand(word, values) for word in command), tuple(
+        expand(word, values) for word in args
+    )
 
 
 def _all_of(source: Obj, namespace: str, sources: Sources) -> dict[str, str]:
     if "configMapRef" in source:
-        kind, reference, found = "configmap", source["configMapRef"], sources.config_map
+        kind = "configmap"
+        reference = source["configMapRef"]
+        found = sources.config_map
     elif "secretRef" in source:
-        kind, reference, found = "secret", source["secretRef"], sources.secret
+        kind = "secret"
+        reference = source["secretRef"]
+        found = sources.secret
     else:
         return {}
     obj = found(namespace, reference.get("name", ""))
@@ -91,7 +100,10 @@ def _all_of(source: Obj, namespace: str, sources: Sources) -> dict[str, str]:
 def texts(obj: Obj) -> dict[str, str]:
     """The data of a ConfigMap or Secret, as text."""
     if obj["kind"] == "Secret":
-        return {key: decoded(value).decode(errors="replace") for key, value in (obj.get("data") or {}).items()}
+        return {
+            key: decoded(value).decode(errors="replace")
+            for key, value in (obj.get("data") or {}).items()
+        }
     return dict(obj.get("data") or {})
 
 
@@ -102,7 +114,9 @@ def decoded(text: str) -> bytes:
     return base64.b64decode(text)
 
 
-def _value(entry: Obj, facts: PodFields, container: Obj, sources: Sources, known: Mapping[str, str]) -> str | None:
+def _value(
+    entry: Obj, facts: PodFields, container: Obj, sources: Sources, known: Mapping[str, str]
+) -> str | None:
     source = entry.get("valueFrom")
     if not source:
         return expand(entry.get("value") or "", known)
@@ -112,9 +126,13 @@ def _value(entry: Obj, facts: PodFields, container: Obj, sources: Sources, known
         return resource_field(source["resourceFieldRef"], facts.pod, container, sources.allocatable)
     namespace = facts.pod["metadata"]["namespace"]
     if "configMapKeyRef" in source:
-        kind, reference, found = "ConfigMap", source["configMapKeyRef"], sources.config_map
+        kind = "ConfigMap"
+        reference = source["configMapKeyRef"]
+        found = sources.config_map
     elif "secretKeyRef" in source:
-        kind, reference, found = "Secret", source["secretKeyRef"], sources.secret
+        kind = "Secret"
+        reference = source["secretKeyRef"]
+        found = sources.secret
     else:
         raise ConfigError(f"not emulated: valueFrom {', '.join(source)}")
     obj = found(namespace, reference.get("name", ""))
@@ -126,13 +144,16 @@ def _value(entry: Obj, facts: PodFields, container: Obj, sources: Sources, known
     if reference["key"] not in values:
         if reference.get("optional"):
             return None
-        raise ConfigError(f"couldn't find key {reference['key']} in {kind} {namespace}/{reference['name']}")
+        raise ConfigError(
+            f"couldn't find key {reference['key']} in {kind} {namespace}/{reference['name']}"
+        )
     return values[reference["key"]]
 
 
 def field(path: str, facts: PodFields) -> str:
     """The value of a downward API field.  Raises :class:`ConfigError`."""
-    meta, spec = facts.pod["metadata"], facts.pod["spec"]
+    meta = facts.pod["metadata"]
+    spec = facts.pod["spec"]
     found = _SUBSCRIPT.match(path)
     if found:
         return str((meta.get(found.group(1)) or {}).get(found.group(2), ""))
@@ -162,7 +183,9 @@ def resource_field(reference: Obj, pod: Obj, container: Obj, allocatable: Mappin
     """``limits.cpu`` and its like in units of the divisor, rounded up; an absent limit is what the node has."""
     wanted = reference.get("containerName")
     if wanted:
-        container = next((each for each in pod["spec"]["containers"] if each["name"] == wanted), container)
+        container = next(
+            (each for each in pod["spec"]["containers"] if each["name"] == wanted), container
+        )
     kind, _, name = reference["resource"].partition(".")
     given = ((container.get("resources") or {}).get(kind) or {}).get(name)
     if given is None:
@@ -171,10 +194,18 @@ def resource_field(reference: Obj, pod: Obj, container: Obj, allocatable: Mappin
     return str(math.ceil(quantity(str(given)) / divisor))
 
 
-def _service_variables(namespace: str, sources: Sources, *, links: bool) -> Iterator[tuple[str, str]]:
-    chosen = [service for service in sources.services("default") if service["metadata"]["name"] == "kubernetes"]
+def _service_variables(
+    namespace: str, sources: Sources, *, links: bool
+) -> Iterator[tuple[str, str]]:
+    chosen = [
+        service
+        for service in sources.services("default")
+        if service["metadata"]["name"] == "kubernetes"
+    ]
     if links:
-        here = sorted(sources.services(namespace), key=lambda service: str(service["metadata"]["name"]))
+        here = sorted(
+            sources.services(namespace), key=lambda service: str(service["metadata"]["name"])
+        )
         chosen += [service for service in here if service["metadata"]["name"] != "kubernetes"]
     for service in chosen:
         address = service["spec"].get("clusterIP")
@@ -187,7 +218,10 @@ def _service_variables(namespace: str, sources: Sources, *, links: bool) -> Iter
         first = True
         for port in ports:
             if port.get("name"):
-                yield f"{name}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}", str(port["port"])
+                yield (
+                    f"{name}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}",
+                    str(port["port"]),
+                )
             protocol = (port.get("protocol") or "TCP").lower()
             url = f"{protocol}://{address}:{port['port']}"
             if first:

@@ -92,7 +92,9 @@ class Recorder:
                 try:
                     await self._write(key, event)
                 except ApiError as error:  # its namespace is being deleted, or the API is refusing: events may be lost
-                    logger.debug("event %s about %s not written: %s", event["reason"], key[0], error)
+                    logger.debug(
+                        "event %s about %s not written: %s", event["reason"], key[0], error
+                    )
                 await asyncio.sleep(0)  # pods come first
 
     async def _write(self, key: tuple[str, ...], event: Obj) -> None:
@@ -107,7 +109,8 @@ class Recorder:
             except ApiError as error:
                 if error.code != 404:
                     raise
-        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        namespace = event["metadata"]["namespace"]
+        name = event["metadata"]["name"]
         await self._client.create("events", event, namespace)
         self._written[key] = (namespace, name, 1)
         if len(self._written) > REMEMBERED:

@@ -87,7 +87,8 @@ def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]
     for toleration in tolerations:
         if toleration.get("effect") and toleration["effect"] != taint["effect"]:
             continue
-        operator, key = toleration.get("operator") or "Equal", toleration.get("key") or ""
+        operator = toleration.get("operator") or "Equal"
+        key = toleration.get("key") or ""
         if not key and operator == "Exists":
             return True
         if key == taint["key"] and (
@@ -101,7 +102,12 @@ def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[s
     """The node's first taint of one of these effects that the pod does not tolerate."""
     taints = node["spec"].get("taints") or ()
     return next(
-        (taint for taint in taints if taint["effect"] in effects and not tolerates(needs.tolerations, taint)), None
+        (
+            taint
+            for taint in taints
+            if taint["effect"] in effects and not tolerates(needs.tolerations, taint)
+        ),
+        None,
     )
 
 
@@ -139,7 +145,8 @@ class Cluster:
 
     def why_not(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
         """The first filter's reasons why the pod does not fit, or None when it does."""
-        node, pod = state.node, needs.pod
+        node = state.node
+        pod = needs.pod
         names = required_node_names(pod)
         if names is not None and node["metadata"]["name"] not in names:
             return Reasons((NOT_NAMED,))
@@ -148,13 +155,17 @@ class Cluster:
             return Reasons((UNSCHEDULABLE,))
         taint = untolerated(needs, node, ("NoSchedule", "NoExecute"))
         if taint:
-            return Reasons((f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}",))
+            return Reasons(
+                (f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}",)
+            )
         if not matches_node(pod, node):
             return Reasons((NODE_AFFINITY,))
         if needs.host_ports and any(_clash(needs, other) for other in state.pods.values()):
             return Reasons((PORTS,), resolvable=True)
         affinity = pod["spec"].get("affinity") or {}
-        if any((affinity.get(kind) or {}).get(REQUIRED) for kind in ("podAffinity", "podAntiAffinity")):
+        if any(
+            (affinity.get(kind) or {}).get(REQUIRED) for kind in ("podAffinity", "podAntiAffinity")
+        ):
             return Reasons((BESIDE_PODS,))
         return self._resources(needs, state)
 
@@ -174,9 +185,13 @@ class Cluster:
     def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
         """How well a pod fits a node it may go to, best is largest: few PreferNoSchedule taints, preferences, few
         pods of the same owner, few pods."""
-        pod, node = needs.pod, state.node
+        pod = needs.pod
+        node = state.node
         taints = node["spec"].get("taints") or ()
-        soft = sum(t["effect"] == "PreferNoSchedule" and not tolerates(needs.tolerations, t) for t in taints)
+        soft = sum(
+            t["effect"] == "PreferNoSchedule" and not tolerates(needs.tolerations, t)
+            for t in taints
+        )
         owner = _owner(pod)
         alike = sum(_owner(other.pod) == owner for other in state.pods.values()) if owner else 0
         return -soft, self._preferred(pod, node), -alike, -len(state.pods)
@@ -243,7 +258,9 @@ def _requests(pod: Obj) -> dict[str, Decimal]:
             largest[name] = max(largest.get(name, Decimal(0)), amount)
     for name, amount in largest.items():
         total[name] = max(total.get(name, Decimal(0)), amount)
-    _add(total, {name: quantity(str(value)) for name, value in (spec.get("overhead") or {}).items()})
+    _add(
+        total, {name: quantity(str(value)) for name, value in (spec.get("overhead") or {}).items()}
+    )
     return total
 
 

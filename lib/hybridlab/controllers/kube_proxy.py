@@ -51,9 +51,13 @@ class KubeProxies:
 
         ``snat_node_ports_to``: source that NodePorts of a node give (Windows).
         """
-        self._dataplane, self._nodes = dataplane, nodes
-        self._snat, self._node_port_snat = snat_local_pods_to, snat_node_ports_to
-        self._services, self._slices, self._pods = caches.of("services"), caches.of(SLICES), caches.of("pods")
+        self._dataplane = dataplane
+        self._nodes = nodes
+        self._snat = snat_local_pods_to
+        self._node_port_snat = snat_node_ports_to
+        self._services = caches.of("services")
+        self._slices = caches.of(SLICES)
+        self._pods = caches.of("pods")
         self._programmed: dict[str, ServiceTable] = {}
         self._work: Work[str] = Work("kube-proxy", self._look, delay=SETTLE)
         self._services.subscribe(lambda new, old: self._work.note("all"))
@@ -79,8 +83,12 @@ class KubeProxies:
     async def _look(self, _: str) -> None:
         backends = {wanted: self._backends(wanted) for wanted in ("ready", "unready", "ending")}
         tables = {node.name: self._table(node, backends) for node in self._nodes}
-        changed = {node: table for node, table in tables.items() if self._programmed.get(node) != table}
-        await asyncio.gather(*(self._dataplane.set_services(node, table) for node, table in changed.items()))
+        changed = {
+            node: table for node, table in tables.items() if self._programmed.get(node) != table
+        }
+        await asyncio.gather(
+            *(self._dataplane.set_services(node, table) for node, table in changed.items())
+        )
         self._programmed.update(changed)
 
     def _backends(self, wanted: str) -> Behind:
@@ -95,12 +103,19 @@ class KubeProxies:
                 for endpoint in slice_.get("endpoints") or []:
                     if wanted in _states(endpoint.get("conditions") or {}) and port.get("port"):
                         where = endpoint.get("nodeName") or ""
-                        found[key] += [(Backend(address=ip, port=port["port"]), where) for ip in endpoint["addresses"]]
+                        found[key] += [
+                            (Backend(address=ip, port=port["port"]), where)
+                            for ip in endpoint["addresses"]
+                        ]
         return found
 
     def _table(self, node: Machine, backends: Mapping[str, Behind]) -> ServiceTable:
         snat = self._snat(node.name)
-        ports = [port for service in self._services for port in _ports(service, node, backends, translated=bool(snat))]
+        ports = [
+            port
+            for service in self._services
+            for port in _ports(service, node, backends, translated=bool(snat))
+        ]
         ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
         return ServiceTable(
             ports=tuple(ports),
@@ -131,28 +146,39 @@ def _sticky(spec: Obj, node: Machine) -> int | None:
 
 def _host_ports(pod: Obj) -> Iterator[ServicePort]:
     """The ports of its node that lead to a pod, by the portmap plugin: it keeps clients' addresses."""
-    spec, status, meta = pod["spec"], pod.get("status") or {}, pod["metadata"]
+    spec = pod["spec"]
+    status = pod.get("status") or {}
+    meta = pod["metadata"]
     address = status.get("podIP")
     if not address or spec.get("hostNetwork") or status.get("phase") in {"Succeeded", "Failed"}:
         return
     for port in (port for container in spec["containers"] for port in container.get("ports") or ()):
-        protocol, number = port.get("protocol", "TCP").lower(), port.get("hostPort")
+        protocol = port.get("protocol", "TCP").lower()
+        number = port.get("hostPort")
         if not number or protocol not in {"tcp", "udp"}:
             continue
         own = () if port.get("hostIP") in {None, "", "0.0.0.0"} else (port["hostIP"],)
         yield ServicePort(
-            name=f"{meta['namespace']}/{meta['name']}:{number} (host)", protocol=protocol, cluster_ip=None,
-            port=number, node_port=None if own else number, external_ips=own, node_port_keeps_client=True,
+            name=f"{meta['namespace']}/{meta['name']}:{number} (host)",
+            protocol=protocol,
+            cluster_ip=None,
+            port=number,
+            node_port=None if own else number,
+            external_ips=own,
+            node_port_keeps_client=True,
             backends=(Backend(address=address, port=port["containerPort"]),),
-        )  # fmt: skip
+        )
 
 
-def _ports(service: Obj, node: Machine, backends: Mapping[str, Behind], *, translated: bool) -> Iterator[ServicePort]:
+def _ports(
+    service: Obj, node: Machine, backends: Mapping[str, Behind], *, translated: bool
+) -> Iterator[ServicePort]:
     """``translated``: the node rewrites sources of services (Windows without DSR), even if a Service asks otherwise.
 
     Backends that are ready; where there are none, those that still serve while they end (kube-proxy, topology.go).
     """
-    spec, meta = service["spec"], service["metadata"]
+    spec = service["spec"]
+    meta = service["metadata"]
     address = spec.get("clusterIP")
     if spec.get("type") == "ExternalName" or address in {None, "", "None"}:
         return
@@ -161,28 +187,45 @@ def _ports(service: Obj, node: Machine, backends: Mapping[str, Behind], *, trans
         if protocol not in {"tcp", "udp"}:
             continue
         key = (meta["namespace"], meta["name"], port.get("name") or "")
-        behind, ending = backends["ready"].get(key, []), backends["ending"].get(key, [])
+        behind = backends["ready"].get(key, [])
+        ending = backends["ending"].get(key, [])
         left_out = tuple(backend for backend, _ in backends["unready"].get(key, []))
         everywhere = tuple(backend for backend, _ in behind or ending)
         here = _on(node.name, behind) or _on(node.name, ending)
         name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
         inside = here if spec.get("internalTrafficPolicy") == "Local" else everywhere
         local = spec.get("externalTrafficPolicy") == "Local"
-        outside, kept = here if local else everywhere, local and not translated
-        node_port, external = port.get("nodePort") or None, tuple(spec.get("externalIPs") or ())
+        outside = here if local else everywhere
+        kept = local and not translated
+        node_port = port.get("nodePort") or None
+        external = tuple(spec.get("externalIPs") or ())
         split = (node_port is not None or bool(external)) and inside != outside
         sticky = _sticky(spec, node)
         yield ServicePort(
-            name=name, protocol=protocol, cluster_ip=address, port=port["port"],
-            node_port=None if split else node_port, backends=inside, unready=left_out,
-            node_port_keeps_client=kept, external_ips=() if split else external, sticky=sticky,
-        )  # fmt: skip
+            name=name,
+            protocol=protocol,
+            cluster_ip=address,
+            port=port["port"],
+            node_port=None if split else node_port,
+            backends=inside,
+            unready=left_out,
+            node_port_keeps_client=kept,
+            external_ips=() if split else external,
+            sticky=sticky,
+        )
         if split:
             yield ServicePort(
-                name=f"{name} (external)", protocol=protocol, cluster_ip=None, port=port["port"],
-                node_port=node_port, backends=outside, unready=left_out, node_port_keeps_client=kept,
-                external_ips=external, sticky=sticky,
-            )  # fmt: skip
+                name=f"{name} (external)",
+                protocol=protocol,
+                cluster_ip=None,
+                port=port["port"],
+                node_port=node_port,
+                backends=outside,
+                unready=left_out,
+                node_port_keeps_client=kept,
+                external_ips=external,
+                sticky=sticky,
+            )
 
 
 def _on(node: str, behind: list[tuple[Backend, str]]) -> tuple[Backend, ...]:

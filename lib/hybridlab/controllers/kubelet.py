@@ -96,7 +96,8 @@ class Kubelet:
 
     def _why_not(self, pod: Obj) -> tuple[str, str] | None:
         """Reason and message when this node cannot take the pod, whoever put it here."""
-        machine, spec = self.context.machine, pod["spec"]
+        machine = self.context.machine
+        spec = pod["spec"]
         wanted = (spec.get("os") or {}).get("name")
         if wanted and wanted != machine.os:
             return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
@@ -114,13 +115,19 @@ class Kubelet:
             )
         running = [worker for worker in self._workers.values() if worker.state.rejected is None]
         if len(running) > machine.group.max_pods:
-            used, limit = len(running) - 1, machine.group.max_pods
+            used = len(running) - 1
+            limit = machine.group.max_pods
             return (
                 "OutOfpods",
                 "Pod was rejected: Node didn't have enough resource: pods, "
                 f"requested: 1, used: {used}, capacity: {limit}",
             )
-        taken = {port for worker in running if worker.pod is not pod for port in PodNeeds.of(worker.pod).host_ports}
+        taken = {
+            port
+            for worker in running
+            if worker.pod is not pod
+            for port in PodNeeds.of(worker.pod).host_ports
+        }
         if taken and taken.intersection(PodNeeds.of(pod).host_ports):
             return (
                 "NodePorts",
@@ -155,7 +162,9 @@ class Kubelet:
         state = self._state(pod, container)
         return dict(state.environment) if state else {}
 
-    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
+    async def exec(
+        self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
+    ) -> ExecOutcome:
         """Run a command in a running container.
 
         Raises ApiError when there is no such container or it does not run, as a kubelet refuses the connection, and
@@ -167,7 +176,9 @@ class Kubelet:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
             if work.cancelled():
-                raise StreamCut(f"the connection to node {self.context.machine.name} broke") from None
+                raise StreamCut(
+                    f"the connection to node {self.context.machine.name} broke"
+                ) from None
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
             raise
@@ -179,11 +190,17 @@ class Kubelet:
         for work in self._execs:
             work.cancel()
 
-    async def _exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
+    async def _exec(
+        self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
+    ) -> ExecOutcome:
         machine = self.context.machine
         if self.context.faults.stalled("dead", machine.name):
             where = f"{machine.address}:10250"
-            raise ApiError(500, "InternalError", f"error dialing backend: dial tcp {where}: connect: no route to host")
+            raise ApiError(
+                500,
+                "InternalError",
+                f"error dialing backend: dial tcp {where}: connect: no route to host",
+            )
         state = self._state(pod, container)
         if state is None or state.running_since is None:
             message = f'unable to upgrade connection: container not found ("{container}")'
@@ -208,11 +225,16 @@ class Kubelet:
             spec = ExecSpec(container=state.id, argv=argv, tty=streams.tty)
             running = asyncio.ensure_future(
                 self.context.runtime.exec(
-                    spec, stdin=pipes[2].far if stdin is not None else None, stdout=pipes[0].far, stderr=pipes[1].far
+                    spec,
+                    stdin=pipes[2].far if stdin is not None else None,
+                    stdout=pipes[0].far,
+                    stderr=pipes[1].far,
                 )
             )
             try:
-                await asyncio.sleep(0)  # the runtime has copies now; ours would be half of all our descriptors
+                await asyncio.sleep(
+                    0
+                )  # the runtime has copies now; ours would be half of all our descriptors
                 for pipe in pipes:
                     pipe.close_far()
                 result = await running
@@ -268,20 +290,31 @@ class Kubelet:
                 return
 
     def _log_of(self, pod: Obj, container: str, *, previous: bool) -> str:
-        state, name = self._state(pod, container), pod["metadata"]["name"]
+        state = self._state(pod, container)
+        name = pod["metadata"]["name"]
         if state is None:
-            raise ApiError(400, "BadRequest", f'container "{container}" in pod "{name}" is not available')
+            raise ApiError(
+                400, "BadRequest", f'container "{container}" in pod "{name}" is not available'
+            )
         if previous:
-            if not state.previous_id and not (state.ended is None and state.last and state.running_since is None):
+            if not state.previous_id and not (
+                state.ended is None and state.last and state.running_since is None
+            ):
                 raise ApiError(
-                    400, "BadRequest", f'previous terminated container "{container}" in pod "{name}" not found'
+                    400,
+                    "BadRequest",
+                    f'previous terminated container "{container}" in pod "{name}" not found',
                 )
             return state.previous_id or state.id
         if not state.id:
             reason = state.waiting[0] if state.waiting else "ContainerCreating"
             if reason in {"ErrImagePull", "ImagePullBackOff"}:
                 reason = "trying and failing to pull image"
-            raise ApiError(400, "BadRequest", f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+            raise ApiError(
+                400,
+                "BadRequest",
+                f'container "{container}" in pod "{name}" is waiting to start: {reason}',
+            )
         return state.id
 
 

@@ -71,14 +71,20 @@ class ControlPlane:
         self.machines = machines(profile)
         self._client = client("system:kube-controller-manager")
         self._dataplane = dataplane
-        self._workloads, self._system = workloads, system_workloads
+        self._workloads = workloads
+        self._system = system_workloads
         self._kubelet_stalls = kubelet_stalls or KubeletStalls()
         self._started: list[ContainerHook] = []
         self._stopped: list[ContainerHook] = []
         self.caches = Caches(self._client)
         self.recorder = Recorder(self._client)
         self._nodes = Nodes(
-            self._client, self.caches, self.machines, profile, workloads.node_labels, stalls=self._kubelet_stalls
+            self._client,
+            self.caches,
+            self.machines,
+            profile,
+            workloads.node_labels,
+            stalls=self._kubelet_stalls,
         )
         self.kube_proxies = KubeProxies(
             self.caches,
@@ -91,7 +97,9 @@ class ControlPlane:
             Scheduler(client("system:kube-scheduler"), self.caches, self.recorder),
             Deployments(self._client, self.caches, self.recorder),
             ReplicaSets(self._client, self.caches, self.recorder),
-            DaemonSets(self._client, self.caches, self.recorder, profile.timing.daemon_replaced_ms / 1000),
+            DaemonSets(
+                self._client, self.caches, self.recorder, profile.timing.daemon_replaced_ms / 1000
+            ),
             DisruptionBudgets(self._client, self.caches),
             TaintEviction(self._client, self.caches, self.recorder),
             PodGarbage(self._client, self.caches),
@@ -103,7 +111,10 @@ class ControlPlane:
         self._operator: Operator | None = None
         if system_workloads and workloads.operator:
             self._operator = Operator(
-                client("system:serviceaccount:tigera-operator:tigera-operator"), self.caches, profile, workloads
+                client("system:serviceaccount:tigera-operator:tigera-operator"),
+                self.caches,
+                profile,
+                workloads,
             )
         self.kubelets: dict[str, Kubelet] = {}
         for machine in self.machines:
@@ -126,8 +137,10 @@ class ControlPlane:
         issue_token: TokenIssuer | None,
         settings: KubeletSettings,
     ) -> Kubelet:
-        config_maps, secrets = self.caches.of("configmaps"), self.caches.of("secrets")
-        nodes, services = self.caches.of("nodes"), self.caches.of("services")
+        config_maps = self.caches.of("configmaps")
+        secrets = self.caches.of("secrets")
+        nodes = self.caches.of("nodes")
+        services = self.caches.of("services")
         allocatable = {"cpu": "8", "memory": "32761500Ki"}
         context = NodeContext(
             machine=machine,
@@ -138,7 +151,10 @@ class ControlPlane:
             dataplane=self._dataplane,
             network=pod_network,
             sources=Sources(
-                config_map=config_maps.get, secret=secrets.get, services=services.within, allocatable=allocatable
+                config_map=config_maps.get,
+                secret=secrets.get,
+                services=services.within,
+                allocatable=allocatable,
             ),
             settings=settings,
             issue_token=issue_token,
@@ -151,7 +167,10 @@ class ControlPlane:
     async def register(self) -> None:
         """Make the machines in the data plane, the system's namespaces and the Node objects."""
         await asyncio.gather(
-            *(self._dataplane.add_node(_node_spec(machine, self.profile, self._workloads)) for machine in self.machines)
+            *(
+                self._dataplane.add_node(_node_spec(machine, self.profile, self._workloads))
+                for machine in self.machines
+            )
         )
         if len({machine.subnet for machine in self.machines}) > 1:
             await self._dataplane.set_fabric(FabricTable())  # which makes it their router
@@ -170,7 +189,9 @@ class ControlPlane:
         self.recorder.start()
         await self.caches.start()
         self.caches.of("pods").subscribe(self._on_pod)
-        self.caches.of("configmaps").subscribe(lambda new, old: self._on_source("configMap", new, old))
+        self.caches.of("configmaps").subscribe(
+            lambda new, old: self._on_source("configMap", new, old)
+        )
         self.caches.of("secrets").subscribe(lambda new, old: self._on_source("secret", new, old))
         self._nodes.start()
         for component in self._components:
@@ -240,7 +261,9 @@ class ControlPlane:
     def _on_source(self, kind: str, obj: Obj | None, before: Obj | None) -> None:
         found = obj or before
         if found is None or (
-            obj and before and all(obj.get(part) == before.get(part) for part in ("data", "binaryData"))
+            obj
+            and before
+            and all(obj.get(part) == before.get(part) for part in ("data", "binaryData"))
         ):
             return
         for kubelet in self.kubelets.values():
@@ -256,7 +279,8 @@ def _complete(workload: Obj | None) -> bool:
     """Whether a workload's status is current and all pods that it wants are ready."""
     if workload is None:
         return False
-    status, spec = workload.get("status") or {}, workload["spec"]
+    status = workload.get("status") or {}
+    spec = workload["spec"]
     if status.get("observedGeneration") != workload["metadata"].get("generation"):
         return False
     if workload["kind"] == "DaemonSet":

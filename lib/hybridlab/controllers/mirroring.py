@@ -26,7 +26,10 @@ MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 _NOT_COPIED: Final = frozenset(
-    {"endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kubernetes.io/last-applied-configuration"}
+    {
+        "endpoints.kubernetes.io/last-change-trigger-time",
+        "kubectl.kubernetes.io/last-applied-configuration",
+    }
 )
 
 
@@ -35,7 +38,8 @@ class EndpointsMirroring(Controller):
 
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
-        self._services, self._endpoints = caches.of("services"), caches.of("endpoints")
+        self._services = caches.of("services")
+        self._endpoints = caches.of("endpoints")
         self._slices = caches.of(SLICES)
         self.work = Work("endpoints mirroring", self._look, delay=0.002)
         self._services.subscribe(self._note)
@@ -51,7 +55,8 @@ class EndpointsMirroring(Controller):
             self.work.note((old["metadata"]["namespace"], labels_of(old)[SERVICE_LABEL]))
 
     async def _look(self, key: tuple[str, str]) -> None:
-        service, endpoints = self._services.get(*key), self._endpoints.get(*key)
+        service = self._services.get(*key)
+        endpoints = self._endpoints.get(*key)
         existing = slices_of(self._slices, {"namespace": key[0], "name": key[1]}, MIRROR)
         wanted: list[Obj] = []
         if service is not None and endpoints is not None and not service["spec"].get("selector"):
@@ -72,7 +77,9 @@ def _mirrored(endpoints: Obj) -> Iterator[Obj]:
     for subset in endpoints.get("subsets") or ():
         found = [*_endpoints(subset, "addresses"), *_endpoints(subset, "notReadyAddresses")]
         for family in FAMILIES:
-            of_family = [item for item in found if (":" in item["addresses"][0]) == (family == "IPv6")]
+            of_family = [
+                item for item in found if (":" in item["addresses"][0]) == (family == "IPv6")
+            ]
             if of_family:
                 ports = [{"name": "", **port} for port in subset.get("ports") or ()]
                 content = {"addressType": family, "ports": ports, "endpoints": of_family}
@@ -95,5 +102,7 @@ def _head(meta: Obj, annotations: Mapping[str, str]) -> Obj:
 
 def _endpoints(subset: Obj, group: str) -> Iterator[Obj]:
     for address in subset.get(group) or ():
-        more = {key: address[key] for key in ("nodeName", "targetRef", "hostname") if address.get(key)}
+        more = {
+            key: address[key] for key in ("nodeName", "targetRef", "hostname") if address.get(key)
+        }
         yield {"addresses": [address["ip"]], "conditions": {"ready": group == "addresses"}, **more}

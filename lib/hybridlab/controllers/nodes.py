@@ -150,7 +150,8 @@ def _node_info(machine: Machine, profile: Profile) -> dict[str, str]:
         os_image = WINDOWS_NAMES.get(machine.build or 0, "Windows Server Datacenter")
         kernel = machine.group.windows_build
     else:
-        os_image, kernel = LINUX_IMAGE, LINUX_KERNEL
+        os_image = LINUX_IMAGE
+        kernel = LINUX_KERNEL
     return {
         "architecture": "amd64",
         "bootID": str(uuid.uuid4()),
@@ -159,7 +160,9 @@ def _node_info(machine: Machine, profile: Profile) -> dict[str, str]:
         "kubeProxyVersion": version,
         "kubeletVersion": version,
         # Windows has no machine id: its kubelet reports the host name
-        "machineID": machine.name if machine.os == "windows" else hashlib.md5(seed.encode()).hexdigest(),
+        "machineID": machine.name
+        if machine.os == "windows"
+        else hashlib.md5(seed.encode()).hexdigest(),
         "operatingSystem": machine.os,
         "osImage": machine.group.os_image or os_image,
         "systemUUID": str(uuid.uuid5(uuid.NAMESPACE_DNS, seed)),
@@ -179,20 +182,25 @@ class Nodes:
         *,
         stalls: KubeletStalls,
     ) -> None:
-        self._client, self._cached, self._stalls = client, caches.of("nodes"), stalls
+        self._client = client
+        self._cached = caches.of("nodes")
+        self._stalls = stalls
         self._silent: dict[str, float] = {}
         """Node to when its kubelet was silent first, on the loop's clock."""
         self._unknown: set[str] = set()
         """Those that are taken for dead."""
         self._machines = machines
-        self._profile, self._labels = profile, labels
+        self._profile = profile
+        self._labels = labels
         self._tasks: set[asyncio.Task[None]] = set()
         self._cached.subscribe(self._on_node)
 
     async def register(self) -> None:
         """Create all Node objects and leases (their namespace must exist)."""
         for machine in self._machines:
-            node = await self._client.create("nodes", node_object(machine, self._profile, self._labels(machine)))
+            node = await self._client.create(
+                "nodes", node_object(machine, self._profile, self._labels(machine))
+            )
             await self._client.create("leases.coordination.k8s.io", _lease(node), LEASE_NAMESPACE)
 
     def start(self) -> None:
@@ -217,14 +225,19 @@ class Nodes:
                     continue
                 change = {"spec": {"renewTime": micro_timestamp()}}
                 try:
-                    await self._client.patch("leases.coordination.k8s.io", machine.name, change, LEASE_NAMESPACE)
+                    await self._client.patch(
+                        "leases.coordination.k8s.io", machine.name, change, LEASE_NAMESPACE
+                    )
                 except ApiError as error:
-                    if error.code != 404:  # someone deleted the lease: the node object is what counts here
+                    if (
+                        error.code != 404
+                    ):  # someone deleted the lease: the node object is what counts here
                         raise
 
     async def _watch_kubelets(self) -> None:
         """A node whose kubelet is silent for long becomes Unknown, and Ready again with its kubelet."""
-        patience, loop = self._profile.timing.node_unknown_ms / 1000, asyncio.get_running_loop()
+        patience = self._profile.timing.node_unknown_ms / 1000
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             for machine in self._machines:
@@ -246,15 +259,29 @@ class Nodes:
             return
         said = ("True", "KubeletReady", "kubelet is posting ready status")
         status, reason, message = said if alive else ("Unknown", *SILENT)
-        changed = {"status": status, "reason": reason, "message": message, "lastTransitionTime": timestamp()}
+        changed = {
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": timestamp(),
+        }
         conditions = [
             condition | changed if condition["type"] == "Ready" else condition
             for condition in node["status"]["conditions"]
         ]
-        await self._client.patch("nodes", name, {"status": {"conditions": conditions}}, subresource="status")
-        others = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != UNREACHABLE]
-        added = [{"key": UNREACHABLE, "effect": each, "timeAdded": timestamp()} for each in ("NoSchedule", "NoExecute")]
-        await self._client.patch("nodes", name, {"spec": {"taints": others if alive else [*others, *added]}})
+        await self._client.patch(
+            "nodes", name, {"status": {"conditions": conditions}}, subresource="status"
+        )
+        others = [
+            taint for taint in node["spec"].get("taints") or [] if taint["key"] != UNREACHABLE
+        ]
+        added = [
+            {"key": UNREACHABLE, "effect": each, "timeAdded": timestamp()}
+            for each in ("NoSchedule", "NoExecute")
+        ]
+        await self._client.patch(
+            "nodes", name, {"spec": {"taints": others if alive else [*others, *added]}}
+        )
 
     def _on_node(self, node: Obj | None, _: Obj | None) -> None:
         if node is None:
@@ -288,7 +315,13 @@ def _lease(node: Obj) -> Obj:
         "metadata": {
             "name": meta["name"],
             "namespace": LEASE_NAMESPACE,
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": meta["name"], "uid": meta["uid"]}],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": meta["name"], "uid": meta["uid"]}
+            ],
         },
-        "spec": {"holderIdentity": meta["name"], "leaseDurationSeconds": LEASE_SECONDS, "renewTime": micro_timestamp()},
+        "spec": {
+            "holderIdentity": meta["name"],
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": micro_timestamp(),
+        },
     }

@@ -29,10 +29,14 @@ Key = tuple[str, str, str]
 class Operator(Controller):
     """The operator; start it when what it owns has been laid for the first time."""
 
-    def __init__(self, client: Client, caches: Caches, profile: Profile, workloads: Workloads) -> None:
-        self._client, self._workloads = client, workloads
+    def __init__(
+        self, client: Client, caches: Caches, profile: Profile, workloads: Workloads
+    ) -> None:
+        self._client = client
+        self._workloads = workloads
         group = "crd.projectcalico.org" if profile.calico.crd_v1_api else "projectcalico.org"
-        self._felix, self._installations = caches.of(f"felixconfigurations.{group}"), caches.of(INSTALLATIONS)
+        self._felix = caches.of(f"felixconfigurations.{group}")
+        self._installations = caches.of(INSTALLATIONS)
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
@@ -58,7 +62,8 @@ class Operator(Controller):
 
     def _on_owned(self, resource: str, new: Obj | None, old: Obj | None) -> None:
         meta = (new or old or {})["metadata"]
-        namespace, name = meta.get("namespace", ""), meta["name"]
+        namespace = meta.get("namespace", "")
+        name = meta["name"]
         if (namespace, name) == OWN:
             self._everything()
         elif (resource, namespace, name) in self._wanted:
@@ -75,11 +80,13 @@ class Operator(Controller):
         return {
             (resource, obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
             for resource, obj in self._workloads.rendered(installation, felix)
-            if resource in RENDERED and obj["metadata"]["namespace"] in {"calico-system", "calico-apiserver"}
+            if resource in RENDERED
+            and obj["metadata"]["namespace"] in {"calico-system", "calico-apiserver"}
         }
 
     async def _sync(self, noted: tuple[str, str]) -> None:
-        resource, (namespace, _, name) = noted[0], noted[1].partition("/")
+        resource = noted[0]
+        (namespace, _, name) = noted[1].partition("/")
         if not self._running():
             return
         key = (resource, namespace, name)
@@ -99,7 +106,9 @@ class Operator(Controller):
         else:
             # read anew: while a DaemonSet rolls its status changes faster than a cache follows
             now = await self._client.get(resource, name, namespace)
-            made = await self._client.replace(resource, {**now, **_laid_over(now, wanted)}, namespace)
+            made = await self._client.replace(
+                resource, {**now, **_laid_over(now, wanted)}, namespace
+            )
         self._wanted[key], self._as_laid[key] = wanted, _content(made)
 
 
@@ -112,7 +121,11 @@ def _content(obj: Obj) -> Any:
 
 def _without_restart(spec: Mapping[str, Any]) -> dict[str, Any]:
     template = spec["template"]
-    annotations = {k: v for k, v in (template["metadata"].get("annotations") or {}).items() if k != RESTARTED_AT}
+    annotations = {
+        k: v
+        for k, v in (template["metadata"].get("annotations") or {}).items()
+        if k != RESTARTED_AT
+    }
     metadata = {**template["metadata"], "annotations": annotations or None}
     return {**spec, "template": {**template, "metadata": metadata}}
 

@@ -20,12 +20,19 @@ class PodGarbage:
     """The pod garbage collector, as far as it concerns nodes that no longer exist."""
 
     def __init__(
-        self, client: Client, caches: Caches, *, check: float = CHECK_SECONDS, quarantine: float = QUARANTINE_SECONDS
+        self,
+        client: Client,
+        caches: Caches,
+        *,
+        check: float = CHECK_SECONDS,
+        quarantine: float = QUARANTINE_SECONDS,
     ) -> None:
         """``check`` and ``quarantine``: seconds between looks, and that a node must have been missing."""
         self._client = client
-        self._pods, self._nodes = caches.of("pods"), caches.of("nodes")
-        self._check, self._quarantine = check, quarantine
+        self._pods = caches.of("pods")
+        self._nodes = caches.of("nodes")
+        self._check = check
+        self._quarantine = quarantine
         self._missing: dict[str, float] = {}
         """Nodes that pods name and that are not there, with the time they were first missed."""
         self._task: asyncio.Task[None] | None = None
@@ -50,14 +57,21 @@ class PodGarbage:
     def _orphans(self) -> list[Obj]:
         """Return the pods whose node has been missing for long enough."""
         now = time.monotonic()
-        lost = [pod for pod in self._pods if (node := pod["spec"].get("nodeName")) and not self._nodes.get("", node)]
+        lost = [
+            pod
+            for pod in self._pods
+            if (node := pod["spec"].get("nodeName")) and not self._nodes.get("", node)
+        ]
         names = {pod["spec"]["nodeName"] for pod in lost}
         self._missing = {name: self._missing.get(name, now) for name in names}
-        return [pod for pod in lost if now - self._missing[pod["spec"]["nodeName"]] >= self._quarantine]
+        return [
+            pod for pod in lost if now - self._missing[pod["spec"]["nodeName"]] >= self._quarantine
+        ]
 
     async def _remove(self, pod: Obj) -> None:
         """Say in the pod's status why it goes, and delete it without waiting for anyone."""
-        meta, status = pod["metadata"], pod.get("status") or {}
+        meta = pod["metadata"]
+        status = pod.get("status") or {}
         if status.get("phase") not in {"Succeeded", "Failed"}:
             condition = {
                 "type": "DisruptionTarget",
@@ -66,8 +80,18 @@ class PodGarbage:
                 "message": "PodGC: node no longer exists",
                 "lastTransitionTime": timestamp(),
             }
-            patch = {"metadata": {"uid": meta["uid"]}, "status": {"phase": "Failed", "conditions": [condition]}}
+            patch = {
+                "metadata": {"uid": meta["uid"]},
+                "status": {"phase": "Failed", "conditions": [condition]},
+            }
             await self._client.patch(
-                "pods", meta["name"], patch, meta["namespace"], kind="strategic", subresource="status"
+                "pods",
+                meta["name"],
+                patch,
+                meta["namespace"],
+                kind="strategic",
+                subresource="status",
             )
-        await self._client.delete("pods", meta["name"], meta["namespace"], grace_period_seconds=0, uid=meta["uid"])
+        await self._client.delete(
+            "pods", meta["name"], meta["namespace"], grace_period_seconds=0, uid=meta["uid"]
+        )

@@ -33,7 +33,9 @@ def _sidecar(container: Obj) -> bool:
 def initialized(state: PodState) -> bool:
     """All init containers are through: ended well, or (side-cars) started."""
     return all(
-        (each.running_since is not None and bool(each.started)) if _sidecar(each.spec) else each.succeeded
+        (each.running_since is not None and bool(each.started))
+        if _sidecar(each.spec)
+        else each.succeeded
         for each in state.init
     )
 
@@ -42,10 +44,16 @@ def phase(state: PodState, policy: str) -> str:
     """Pending, Running, Succeeded or Failed, from the containers and the pod's restart policy."""
     if state.rejected:
         return "Failed"
-    failed_init = [each for each in state.init if each.ended and each.ended.exit_code and not _sidecar(each.spec)]
+    failed_init = [
+        each
+        for each in state.init
+        if each.ended and each.ended.exit_code and not _sidecar(each.spec)
+    ]
     if failed_init and policy == "Never":
         return "Failed"
-    if not initialized(state) and not any(each.running_since or each.ended or each.last for each in state.containers):
+    if not initialized(state) and not any(
+        each.running_since or each.ended or each.last for each in state.containers
+    ):
         return "Pending"
     waiting = [each for each in state.containers if each.waiting and not each.last]
     running = [each for each in state.containers if each.running_since]
@@ -76,7 +84,9 @@ def status(pod: Obj, state: PodState, now: str) -> Obj:
         if state.addresses:
             found["podIP"] = state.addresses[0]
             found["podIPs"] = [{"ip": address} for address in state.addresses]
-        found["containerStatuses"] = [each.to_json() for each in sorted(state.containers, key=lambda each: each.name)]
+        found["containerStatuses"] = [
+            each.to_json() for each in sorted(state.containers, key=lambda each: each.name)
+        ]
         if state.init:
             found["initContainerStatuses"] = [each.to_json() for each in state.init]
         found["conditions"] = _conditions(pod, state, current, now)
@@ -92,27 +102,34 @@ def ready(state: PodState) -> bool:
 def _conditions(pod: Obj, state: PodState, current: str, now: str) -> list[Obj]:
     before = {entry["type"]: entry for entry in pod.get("status", {}).get("conditions") or ()}
     unready = [each.name for each in state.containers if not each.ready]
-    reason, message = "", ""
+    reason = ""
+    message = ""
     if current == "Succeeded":
         reason = "PodCompleted"
     elif current == "Failed":
         reason = "PodFailed"
     elif unready:
-        reason, message = "ContainersNotReady", _named("unready status", unready)
-    init_reason, init_message = "", ""
+        reason = "ContainersNotReady"
+        message = _named("unready status", unready)
+    init_reason = ""
+    init_message = ""
     through = initialized(state) or current in {"Running", "Succeeded"}
     if current == "Succeeded":
         init_reason = "PodCompleted"
     elif not through:
         incomplete = [each.name for each in state.init if not each.succeeded]
-        init_reason, init_message = "ContainersNotInitialized", _named("incomplete status", incomplete)
+        init_reason = "ContainersNotInitialized"
+        init_message = _named("incomplete status", incomplete)
     is_ready = ready(state) and current == "Running" and through
     containers_ready = is_ready
     gates_open = _gates_open(pod, before)
     if is_ready and not gates_open:
-        is_ready, gate_reason, gate_message = False, "ReadinessGatesNotReady", "corresponding condition is not true"
+        is_ready = False
+        gate_reason = "ReadinessGatesNotReady"
+        gate_message = "corresponding condition is not true"
     else:
-        gate_reason, gate_message = reason, message
+        gate_reason = reason
+        gate_message = message
     wanted = (
         ("PodReadyToStartContainers", state.sandbox, "", ""),
         ("Initialized", through, init_reason, init_message),
@@ -132,13 +149,17 @@ def _named(what: str, names: Sequence[str]) -> str:
     return f"containers with {what}: [{' '.join(names)}]"
 
 
-def _condition(known: Obj | None, now: str, kind: str, /, holds: bool, reason: str, message: str) -> Obj:  # noqa: PLR0917
+def _condition(  # noqa: PLR0917
+    known: Obj | None, now: str, kind: str, /, holds: bool, reason: str, message: str
+) -> Obj:
     value = "True" if holds else "False"
     found: Obj = {
         "type": kind,
         "status": value,
         "lastProbeTime": None,
-        "lastTransitionTime": known["lastTransitionTime"] if known and known["status"] == value else now,
+        "lastTransitionTime": known["lastTransitionTime"]
+        if known and known["status"] == value
+        else now,
     }
     if reason:
         found["reason"] = reason

@@ -36,7 +36,10 @@ class PodWorker:
         self.state = PodState(
             start_time=timestamp(),
             host_address=context.machine.address,
-            init=[ContainerState(each, waiting=("PodInitializing", "")) for each in spec.get("initContainers") or ()],
+            init=[
+                ContainerState(each, waiting=("PodInitializing", ""))
+                for each in spec.get("initContainers") or ()
+            ],
             containers=[ContainerState(each) for each in spec["containers"]],
         )
         if self.state.init:
@@ -109,7 +112,9 @@ class PodWorker:
 
     def facts(self) -> PodFields:
         """What the pod's environment and volumes are made from."""
-        return PodFields(pod=self.pod, addresses=self.state.addresses, host_address=self.state.host_address)
+        return PodFields(
+            pod=self.pod, addresses=self.state.addresses, host_address=self.state.host_address
+        )
 
     async def _run(self) -> None:
         self._writer = asyncio.create_task(self._write_status(), name=f"status of {self._name}")
@@ -171,7 +176,12 @@ class PodWorker:
 
     def _runner(self, state: ContainerState, *, init: bool = False) -> ContainerRunner:
         runner = ContainerRunner(
-            self._context, state, facts=self.facts, volumes=lambda: self._volumes, changed=self._changed, init=init
+            self._context,
+            state,
+            facts=self.facts,
+            volumes=lambda: self._volumes,
+            changed=self._changed,
+            init=init,
         )
         self.runners[state.name] = runner
         return runner
@@ -182,7 +192,9 @@ class PodWorker:
         task.add_done_callback(self._tasks.discard)
 
     async def _sandbox(self) -> None:
-        back_off = BackOff(self._context.settings.sandbox_retry, self._context.settings.back_off_last)
+        back_off = BackOff(
+            self._context.settings.sandbox_retry, self._context.settings.back_off_last
+        )
         back_off.wait()
         while True:
             try:
@@ -206,20 +218,30 @@ class PodWorker:
     def _refuse_host_ports(self) -> None:
         """Report each hostPort that nothing maps: Calico's CNI configuration for Windows has no portMappings."""
         os = self._context.machine.os
-        for port in (port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()):
+        for port in (
+            port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()
+        ):
             unmapped = os == "windows" or port.get("protocol") == "SCTP"
             if port.get("hostPort") and unmapped and not uses_host(self.pod, os):
                 why = f"not emulated: hostPort {port['hostPort']} {'on Windows' if os == 'windows' else 'for SCTP'}"
-                self._context.event(self.pod, "NotEmulated", f"{why}; nothing listens there", type="Warning")
+                self._context.event(
+                    self.pod, "NotEmulated", f"{why}; nothing listens there", type="Warning"
+                )
 
     def _slow_to_start(self) -> bool:
         """Whether it is worth telling the world that the pod has its network before its containers run."""
         timing = self._context.profile.timing
         stalled = self._context.faults.stalled("pulls", self._context.machine.name)
-        return bool(stalled or timing.image_pull_ms or timing.pod_start_ms or self.pod["spec"].get("volumes"))
+        return bool(
+            stalled
+            or timing.image_pull_ms
+            or timing.pod_start_ms
+            or self.pod["spec"].get("volumes")
+        )
 
     async def _wire(self) -> None:
-        meta, node = self.pod["metadata"], self._context.machine
+        meta = self.pod["metadata"]
+        node = self._context.machine
         self._wired = True  # from here on there may be something to take back
         told = resolver(self._context.profile, self.pod)
         if told.left_out:
@@ -287,13 +309,18 @@ class PodWorker:
             except MountError as error:
                 context.event(self.pod, "FailedMount", str(error), type="Warning")
                 continue
-            uid, os = self.pod["metadata"]["uid"], context.machine.os
+            uid = self.pod["metadata"]["uid"]
+            os = context.machine.os
             for name, runner in list(self.runners.items()):
                 if runner.state.running_since is None:
                     continue
                 # a subPath mount keeps what it had at the start
                 spec = {
-                    "volumeMounts": [m for m in runner.state.spec.get("volumeMounts") or () if not m.get("subPath")]
+                    "volumeMounts": [
+                        m
+                        for m in runner.state.spec.get("volumeMounts") or ()
+                        if not m.get("subPath")
+                    ]
                 }
                 files = mounts(spec, self._volumes, uid, os).files
                 try:
@@ -348,7 +375,9 @@ class PodWorker:
             await asyncio.sleep(0)  # changes of the same moment go into one write
             self._dirty.clear()
             # while the pod ends, as long as all its containers run
-            serves = not self._gone and all(state.running_since is not None for state in self.state.containers)
+            serves = not self._gone and all(
+                state.running_since is not None for state in self.state.containers
+            )
             if (serves or not self._terminating.is_set()) and not await self._write_once():
                 await asyncio.sleep(STATUS_RETRY)
                 self._dirty.set()
@@ -369,7 +398,10 @@ class PodWorker:
                 "pods", meta["name"], patch, meta["namespace"], subresource="status"
             )
         except ApiError as error:
-            if error.code in {404, 409}:  # the pod is gone, or another pod has its name: its event follows
+            if error.code in {
+                404,
+                409,
+            }:  # the pod is gone, or another pod has its name: its event follows
                 return True
             logger.warning("status of %s not written, trying again: %s", self._name, error)
             return False

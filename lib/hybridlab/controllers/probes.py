@@ -29,9 +29,13 @@ class Prober:
         kill: Callable[[str], None],
     ) -> None:
         """``changed(started, ready)`` tells what is new (None: as before); ``kill(kind)`` asks for a restart."""
-        self._context, self._pod, self._container, self._id = context, pod, container, container_id
+        self._context = context
+        self._pod = pod
+        self._container = container
+        self._id = container_id
         self._address = address
-        self._changed, self._kill = changed, kill
+        self._changed = changed
+        self._kill = kill
         self._born = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -52,7 +56,8 @@ class Prober:
         self._tasks.append(asyncio.create_task(work, name=f"probe {self._container['name']}"))
 
     def _after_startup(self) -> None:
-        readiness, liveness = self._container.get("readinessProbe"), self._container.get("livenessProbe")
+        readiness = self._container.get("readinessProbe")
+        liveness = self._container.get("livenessProbe")
         self._changed(True, not readiness)
         if readiness:
             self._spawn(self._readiness(readiness))
@@ -100,9 +105,14 @@ class Prober:
             if not result.ok:
                 self._unhealthy("Readiness", result)
             agreeing = agreeing + 1 if result.ok != now_ready else 0
-            threshold = probe.get("successThreshold") or 1 if result.ok else probe.get("failureThreshold") or 3
+            threshold = (
+                probe.get("successThreshold") or 1
+                if result.ok
+                else probe.get("failureThreshold") or 3
+            )
             if agreeing >= threshold:
-                now_ready, agreeing = result.ok, 0
+                now_ready = result.ok
+                agreeing = 0
                 self._changed(None, now_ready)
             await asyncio.sleep(probe.get("periodSeconds") or 10)
 
@@ -112,7 +122,11 @@ class Prober:
     def _unhealthy(self, kind: str, result: ProbeResult) -> None:
         name = self._container["name"]
         self._context.event(
-            self._pod, "Unhealthy", f"{kind} probe failed: {result.message}", type="Warning", container=name
+            self._pod,
+            "Unhealthy",
+            f"{kind} probe failed: {result.message}",
+            type="Warning",
+            container=name,
         )
 
     def has(self, hook: str) -> bool:
@@ -144,14 +158,17 @@ class Prober:
 
     def _spec(self, probe: Obj) -> ProbeSpec | str:
         """The probe for the runtime, or why there is none."""
-        node, timeout = self._context.machine.name, float(probe.get("timeoutSeconds") or 1)
+        node = self._context.machine.name
+        timeout = float(probe.get("timeoutSeconds") or 1)
         if "exec" in probe:
             argv = tuple(probe["exec"].get("command") or ())
             return ProbeSpec(kind="exec", node=node, container=self._id, argv=argv, timeout=timeout)
         if "tcpSocket" in probe:
-            kind, handler = "tcp", probe["tcpSocket"]
+            kind = "tcp"
+            handler = probe["tcpSocket"]
         elif "httpGet" in probe:
-            kind, handler = "http", probe["httpGet"]
+            kind = "http"
+            handler = probe["httpGet"]
             if (handler.get("scheme") or "HTTP").upper() != "HTTP":
                 return "not emulated: https probes"
         else:

@@ -28,7 +28,11 @@ class ReplicaSets(Controller):
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self.work = Work("replicasets", self._sync, delay=DELAY)
-        self._pods = Owned(caches.of("pods"), "ReplicaSet", lambda namespace, name: self.work.note((namespace, name)))
+        self._pods = Owned(
+            caches.of("pods"),
+            "ReplicaSet",
+            lambda namespace, name: self.work.note((namespace, name)),
+        )
         self._sets.subscribe(self._on_set)
 
     def _on_set(self, obj: Obj | None, _: Obj | None) -> None:
@@ -50,11 +54,17 @@ class ReplicaSets(Controller):
         missing = owner["spec"].get("replicas", 1) - len(pods)
         for _ in range(missing):
             try:
-                pod = await self._client.create("pods", new_pod(owner), owner["metadata"]["namespace"])
+                pod = await self._client.create(
+                    "pods", new_pod(owner), owner["metadata"]["namespace"]
+                )
             except ApiError as error:
                 message = f"Error creating: {error.message}"
-                self._recorder.record(owner, "FailedCreate", message, component=COMPONENT, type="Warning")
-                self.work.note_after(1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"]))
+                self._recorder.record(
+                    owner, "FailedCreate", message, component=COMPONENT, type="Warning"
+                )
+                self.work.note_after(
+                    1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"])
+                )
                 return error.message
             self._pods.remember(pod)
             message = f"Created pod: {pod['metadata']['name']}"
@@ -82,10 +92,13 @@ class ReplicaSets(Controller):
         soak = owner["spec"].get("minReadySeconds", 0)
         available = sum(_available(moment, soak) for moment in ready)
         if available < len(ready):
-            self.work.note_after(min(soak, 1.0), (owner["metadata"]["namespace"], owner["metadata"]["name"]))
+            self.work.note_after(
+                min(soak, 1.0), (owner["metadata"]["namespace"], owner["metadata"]["name"])
+            )
         status: Obj = {
             "replicas": len(pods),
-            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods) or None,
+            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods)
+            or None,
             "readyReplicas": len(ready) or None,
             "availableReplicas": available or None,
             "observedGeneration": owner["metadata"]["generation"],
@@ -101,10 +114,13 @@ class ReplicaSets(Controller):
                     "lastTransitionTime": timestamp(),
                 }
             ]
-        meta, before = owner["metadata"], owner.get("status") or {}
+        meta = owner["metadata"]
+        before = owner.get("status") or {}
         if all(before.get(name) == value for name, value in status.items()):
             return
-        await self._client.patch(RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status")
+        await self._client.patch(
+            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
+        )
 
 
 def _available(since: str, soak: int) -> bool:

@@ -56,9 +56,11 @@ class Scheduler:
                 if pod["spec"].get("nodeName") == name:
                     self._on_pod(pod, None)
         else:
-            old, state.node = state.node, node
+            old = state.node
+            state.node = node
             if all(
-                old.get("status", {}).get("allocatable") == node.get("status", {}).get("allocatable")
+                old.get("status", {}).get("allocatable")
+                == node.get("status", {}).get("allocatable")
                 if part == "status"
                 else old.get(part) == node.get(part)
                 for part in ("spec", "status")
@@ -127,7 +129,9 @@ class Scheduler:
                 try:
                     await self._schedule(uid, needs)
                 except ApiError as error:
-                    logger.debug("pod %s not bound: %s", uid, error)  # deleted or bound meanwhile: its event follows
+                    logger.debug(
+                        "pod %s not bound: %s", uid, error
+                    )  # deleted or bound meanwhile: its event follows
                 await asyncio.sleep(0)  # let nodes begin with what is bound already
 
     async def _schedule(self, uid: str, needs: PodNeeds) -> None:
@@ -147,7 +151,8 @@ class Scheduler:
         await self._bind(uid, needs, best)
 
     async def _bind(self, uid: str, needs: PodNeeds, state: NodeState) -> None:
-        meta, node = needs.pod["metadata"], state.node["metadata"]["name"]
+        meta = needs.pod["metadata"]
+        node = state.node["metadata"]["name"]
         self._where[uid] = node
         state.add(needs)
         binding = {

@@ -27,7 +27,8 @@ def expressions_match(expressions: Sequence[Mapping[str, Any]], labels: Mapping[
 
 
 def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, operator = expression["key"], expression["operator"]
+    key = expression["key"]
+    operator = expression["operator"]
     values: Sequence[str] = expression.get("values") or ()
     value = labels.get(key)
     match operator:
@@ -50,7 +51,8 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 def node_term_matches(term: Mapping[str, Any], node: Obj) -> bool:
     """One NodeSelectorTerm: expressions over labels, fields over ``metadata.name``; an empty term matches nothing."""
-    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()
     if not expressions and not fields:
         return False
     return expressions_match(expressions, labels_of(node)) and expressions_match(

@@ -22,8 +22,10 @@ class TaintEviction(Controller):
     """
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
-        self._client, self._recorder = client, recorder
-        self._nodes, self._pods = caches.of("nodes"), caches.of("pods")
+        self._client = client
+        self._recorder = recorder
+        self._nodes = caches.of("nodes")
+        self._pods = caches.of("pods")
         self._seen: dict[tuple[str, str, str], float] = {}
         """(node, key, value) of a taint to the Unix time of its beginning."""
         self.work = Work("taint eviction", self._sync)
@@ -32,7 +34,9 @@ class TaintEviction(Controller):
 
     def _on_node(self, node: Obj | None, before: Obj | None) -> None:
         name = (node or before or {})["metadata"]["name"]
-        taints = {(name, taint["key"], taint.get("value") or ""): taint for taint in no_execute(node)}
+        taints = {
+            (name, taint["key"], taint.get("value") or ""): taint for taint in no_execute(node)
+        }
         for gone in [known for known in self._seen if known[0] == name and known not in taints]:
             del self._seen[gone]
         new = [identity for identity in taints if identity not in self._seen]
@@ -45,7 +49,9 @@ class TaintEviction(Controller):
                     self._note(pod)
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
-        if pod and (before is None or before["spec"].get("nodeName") != pod["spec"].get("nodeName")):
+        if pod and (
+            before is None or before["spec"].get("nodeName") != pod["spec"].get("nodeName")
+        ):
             node = self._nodes.get("", pod["spec"].get("nodeName") or "")
             if any(no_execute(node)):
                 self._note(pod)
@@ -70,7 +76,10 @@ class TaintEviction(Controller):
             self.work.note_after(remaining, key)
             return
         self._recorder.record(
-            pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}", component=COMPONENT
+            pod,
+            "TaintManagerEviction",
+            f"Marking for deletion Pod {key[0]}/{key[1]}",
+            component=COMPONENT,
         )
         try:
             await self._client.delete("pods", key[1], key[0])
@@ -85,7 +94,9 @@ def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
     return [taint for taint in taints if taint["effect"] == "NoExecute"]
 
 
-def tolerated_for(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> float | None:
+def tolerated_for(
+    tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]
+) -> float | None:
     """Seconds that a pod may stay under a taint, by the first toleration that fits; 0 without one; None: for ever."""
     first = next((toleration for toleration in tolerations if tolerates([toleration], taint)), None)
     if first is None:

@@ -14,7 +14,9 @@ from hybridlab.controllers.environment import ConfigError, PodFields, Sources, r
 from hybridlab.controllers.environment import field as pod_field
 from hybridlab.profiles.model import OS
 
-SYSTEM_NAMESPACES = frozenset({"kube-system", "calico-system", "calico-apiserver", "tigera-operator"})
+SYSTEM_NAMESPACES = frozenset(
+    {"kube-system", "calico-system", "calico-apiserver", "tigera-operator"}
+)
 
 TokenIssuer = Callable[[Obj, str, int], Awaitable[str]]
 """A token for (pod, audience or '', seconds of validity), bound to the pod's service account."""
@@ -51,11 +53,15 @@ async def load(facts: PodFields, sources: Sources, issue: TokenIssuer | None) ->
         try:
             found[volume["name"]] = await _load(volume, facts, sources, issue)
         except (ConfigError, MountError) as error:
-            raise MountError(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from error
+            raise MountError(
+                f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}'
+            ) from error
     return found
 
 
-async def _load(volume: Obj, facts: PodFields, sources: Sources, issue: TokenIssuer | None) -> Volume:
+async def _load(
+    volume: Obj, facts: PodFields, sources: Sources, issue: TokenIssuer | None
+) -> Volume:
     name = volume["name"]
     if "emptyDir" in volume:
         return Volume(name, empty_dir=True)
@@ -75,17 +81,25 @@ async def _source_files(
     match kind:
         case "configMap":
             return _keyed(
-                "configmap", sources.config_map(namespace, source.get("name", "")), source, source.get("name")
+                "configmap",
+                sources.config_map(namespace, source.get("name", "")),
+                source,
+                source.get("name"),
             )
         case "secret":
             name = source.get("secretName") or source.get("name", "")
             return _keyed("secret", sources.secret(namespace, name), source, name)
         case "downwardAPI":
-            return {item["path"]: _downward(item, facts, sources).encode() for item in source.get("items") or ()}
+            return {
+                item["path"]: _downward(item, facts, sources).encode()
+                for item in source.get("items") or ()
+            }
         case "serviceAccountToken":
             if issue is None:
                 raise MountError("not emulated: service account tokens (no issuer is connected)")
-            token = await issue(facts.pod, source.get("audience") or "", source.get("expirationSeconds") or 3600)
+            token = await issue(
+                facts.pod, source.get("audience") or "", source.get("expirationSeconds") or 3600
+            )
             return {source["path"]: token.encode()}
         case "projected":
             files: dict[str, bytes] = {}
@@ -125,7 +139,9 @@ def contents(obj: Obj) -> dict[str, bytes]:
     if obj["kind"] == "Secret":
         return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
     plain = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
-    return plain | {key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
+    return plain | {
+        key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()
+    }
 
 
 def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> Mounts:
@@ -136,7 +152,8 @@ def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> 
         volume = volumes[mount["name"]]
         if volume.absent:
             continue
-        base, sub = mount["mountPath"], (mount.get("subPath") or "").strip("/")
+        base = mount["mountPath"]
+        sub = (mount.get("subPath") or "").strip("/")
         if volume.empty_dir:
             key = f"{pod_uid}/{volume.name}" + (f"/{sub}" if sub else "")
             empty_dirs[container_path(base, "", os)] = key
@@ -153,7 +170,10 @@ def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> 
 
 def container_path(base: str, inside: str, os: OS) -> str:
     """Where a file of a mount stands in the container; on Windows a path without drive is on ``C:``."""
-    path = posixpath.join(base.replace("\\", "/") if os == "windows" else base, inside).rstrip("/") or "/"
+    path = (
+        posixpath.join(base.replace("\\", "/") if os == "windows" else base, inside).rstrip("/")
+        or "/"
+    )
     if os == "linux":
         return path
     if path[1:2] != ":":

@@ -7,7 +7,15 @@ from hybridlab.controllers.environment import ConfigError
 
 _ROOT: Final = "containeradministrator"
 _KNOWN: Final = frozenset(
-    {_ROOT, "containeruser", "system", "local service", "localservice", "network service", "networkservice"}
+    {
+        _ROOT,
+        "containeruser",
+        "system",
+        "local service",
+        "localservice",
+        "network service",
+        "networkservice",
+    }
 )
 """Users of Windows base images that need no password, without their domain, in lower case."""
 _DOMAINS: Final = frozenset({"", "nt authority", "user manager"})
@@ -25,7 +33,9 @@ def windows_option(pod: Obj, container: Obj, name: str) -> Any:
 def check_not_root(pod: Obj, container: Obj) -> None:
     """Raise ConfigError for ContainerAdministrator under runAsNonRoot (kuberuntime/security_context_windows.go)."""
     own = (container.get("securityContext") or {}).get("runAsNonRoot")
-    non_root = (pod["spec"].get("securityContext") or {}).get("runAsNonRoot") if own is None else own
+    non_root = (
+        (pod["spec"].get("securityContext") or {}).get("runAsNonRoot") if own is None else own
+    )
     user = windows_option(pod, container, "runAsUserName") or ""
     if non_root and user.lower() == _ROOT:
         meta = pod["metadata"]

@@ -21,7 +21,12 @@ class Work(Generic[Key]):
     """Runs ``look(key)`` for every noted key, one at a time per key, several keys at once."""
 
     def __init__(
-        self, name: str, look: Callable[[Key], Awaitable[None]], *, workers: int = 8, delay: float = 0.0
+        self,
+        name: str,
+        look: Callable[[Key], Awaitable[None]],
+        *,
+        workers: int = 8,
+        delay: float = 0.0,
     ) -> None:
         """``delay``: seconds to wait after a key is noted, so that a burst of changes is looked at once."""
         self.name = name

@@ -27,5 +27,7 @@ class Workloads(Protocol):
     def node_labels(self, machine: Machine) -> Mapping[str, str]:
         """Return what whoever set the machine up labels its Node with."""
 
-    def rendered(self, installation: Mapping[str, Any], felix: Mapping[str, Any]) -> list[tuple[str, Obj]]:
+    def rendered(
+        self, installation: Mapping[str, Any], felix: Mapping[str, Any]
+    ) -> list[tuple[str, Obj]]:
         """Return what the operator lays by the specs of Installation and FelixConfiguration ``default``."""

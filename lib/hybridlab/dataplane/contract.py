@@ -60,7 +60,9 @@ class Dataplane(Protocol):
     async def set_zone(self, zone: Zone) -> None:
         """Replace what the cluster's DNS answers."""
 
-    async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
+    async def set_fault_rules(
+        self, scope: str, name: str, rules: Sequence[tuple[str, str]]
+    ) -> None:
         """Inject: ``scope`` is a node's name or ``fabric``; rules are (chain, nft rule text); same name replaces.
 
         Chains: ``dataplane.injection.NODE_CHAINS`` and ``FABRIC_CHAINS``.

@@ -52,7 +52,9 @@ class Resolver:
                 inner.add(parent)
         self._zone = zone
         self._inner = frozenset(inner)
-        self._late = tuple((ipaddress.IPv4Network(network), seconds) for network, seconds in zone.late)
+        self._late = tuple(
+            (ipaddress.IPv4Network(network), seconds) for network, seconds in zone.late
+        )
 
     def delay(self, client: str) -> float:
         """Seconds that a client waits for each answer beyond what answering takes."""
@@ -99,7 +101,9 @@ class Resolver:
             else:
                 _send(udp, answer, client)
 
-    async def _serve_stream(self, dns: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_stream(
+        self, dns: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while True:
                 length = int.from_bytes(await reader.readexactly(2), "big")
@@ -148,7 +152,9 @@ class Resolver:
         elif name in zone.a or name in zone.srv:
             if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
                 for address in self._shuffled(zone.a.get(name, ())):
-                    reply.add_answer(dns.RR(question.qname, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
+                    reply.add_answer(
+                        dns.RR(question.qname, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address))
+                    )
             if question.qtype in (dns.QTYPE.SRV, dns.QTYPE.ANY):
                 self._add_srv(dns, reply, zone.srv.get(name, ()))
         elif name.endswith(_REVERSE):
@@ -168,13 +174,15 @@ class Resolver:
 
     def _follow(self, dns: Any, reply: Any, name: str) -> None:
         """Add the chain of CNAMEs and its last name's addresses, as CoreDNS' plugin/backend_lookup.go."""
-        question, shown = reply.q, reply.q.qname
+        question = reply.q
+        shown = reply.q.qname
         if question.qtype not in (dns.QTYPE.A, dns.QTYPE.AAAA, dns.QTYPE.CNAME, dns.QTYPE.ANY):
             return
         for _ in range(_LONGEST_CHAIN):
             target = self._zone.cname[name]
             reply.add_answer(dns.RR(shown, dns.QTYPE.CNAME, ttl=TTL, rdata=dns.CNAME(target)))
-            shown, name = target, target.lower()
+            shown = target
+            name = target.lower()
             if question.qtype == dns.QTYPE.CNAME or name not in self._zone.cname:
                 break
         if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
@@ -184,7 +192,9 @@ class Resolver:
     @staticmethod
     def _forward(dns: Any, reply: Any) -> None:
         """What a recursive server beyond the cluster says of a name that nobody has."""
-        reply.header.rcode, reply.header.aa, reply.header.ra = dns.RCODE.NXDOMAIN, 0, 1
+        reply.header.rcode = dns.RCODE.NXDOMAIN
+        reply.header.aa = 0
+        reply.header.ra = 1
 
     def _add_authority(self, dns: Any, reply: Any) -> None:
         """An empty answer names the zone's start, which is how resolvers tell it from a referral."""

@@ -100,11 +100,16 @@ class Fabric:
             self.route.set_neighbour(_BRIDGE_INDEX, str(port.address.ip), port.mac)
         self.route.flush()
         for route in table.routes:
-            self.route.set_route(route.cidr, via=str(nodes[route.node].address.ip), index=_BRIDGE_INDEX)
+            self.route.set_route(
+                route.cidr, via=str(nodes[route.node].address.ip), index=_BRIDGE_INDEX
+            )
         self.route.flush()
         commands = ["flush chain bridge sources checked"]
         for name in table.source_check:
-            own = [str(nodes[name].address.ip), *(route.cidr for route in table.routes if route.node == name)]
+            own = [
+                str(nodes[name].address.ip),
+                *(route.cidr for route in table.routes if route.node == name),
+            ]
             rule = f'iifname "port{nodes[name].number}" ether type ip ip saddr != {{ {", ".join(own)} }} drop'
             commands.append(f"add rule bridge sources checked {rule}")
         self._nft.run("\n".join(commands))
@@ -112,7 +117,8 @@ class Fabric:
 
     def unplug_into_wire(self, number: int, mtu: int) -> tuple[str, str]:
         """Put a wire between a port and the bridge, which carries nothing by itself; its ends' names."""
-        bridged, end = _FIRST_WIRE_INDEX + 2 * number, _FIRST_WIRE_INDEX + 2 * number + 1
+        bridged = _FIRST_WIRE_INDEX + 2 * number
+        end = _FIRST_WIRE_INDEX + 2 * number + 1
         self.route.add_veth(
             f"bridged{number}",
             mac=f"02:00:00:02:{number >> 8:02x}:{number & 255:02x}",
@@ -132,7 +138,9 @@ class Fabric:
     def plug_again(self, number: int) -> None:
         """Take the wire away and put the port on the bridge."""
         self.route.delete_link(_FIRST_WIRE_INDEX + 2 * number, f"bridged{number}")
-        self.route.set_link(_FIRST_PORT_INDEX + number, master=_BRIDGE_INDEX, what=f"port{number} on br0")
+        self.route.set_link(
+            _FIRST_PORT_INDEX + number, master=_BRIDGE_INDEX, what=f"port{number} on br0"
+        )
         self.route.flush()
 
     def ruleset(self) -> str:

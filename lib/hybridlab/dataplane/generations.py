@@ -16,7 +16,8 @@ from hybridlab.dataplane.table import Rules
 UNPROGRAMMED = 1
 """The generation of a pod whose policy nobody has programmed yet."""
 _LAST = 0xFFFF
-_OPENED_BY, _OPENED_TO = 0xFFFF0000, 0x0000FFFF
+_OPENED_BY = 0xFFFF0000
+_OPENED_TO = 0x0000FFFF
 _HANDSHAKE = "tcp flags & (syn | ack | rst)"
 
 MARK_UNPROGRAMMED = f"ct mark set ct mark and {_OPENED_TO:#010x} or {UNPROGRAMMED << 16:#x}"
@@ -61,7 +62,8 @@ def stale(mark: int, *, opened: bool, generation: int) -> bool:
 def chains(interface: str, generation: int) -> dict[str, Rules | None]:
     """A pod's chains besides its policy, which ``fn-`` and ``tn-`` ask and mark the connection after."""
     upper = generation << 16
-    as_opener, as_target = f"{{ 0x0, {upper:#x} }}", f"{{ 0x0, {generation:#x} }}"
+    as_opener = f"{{ 0x0, {upper:#x} }}"
+    as_target = f"{{ 0x0, {generation:#x} }}"
     # A SYN that is sent again is asked anew: its connection has not begun.
     again = f"{_HANDSHAKE} == syn goto"
     mark_opener = f"ct mark set ct mark and {_OPENED_TO:#010x} or {upper:#x}"

@@ -67,10 +67,14 @@ class Injections:
     def set(self, name: str, rules: Sequence[tuple[str, str]]) -> None:
         """Put the rules of a fault in place of those of the same name; raises Refused, NftError."""
         if not _NAME.fullmatch(name):
-            raise Refused(f"fault name {name!r}: only letters, digits and _.:/- are possible, at most 80")
+            raise Refused(
+                f"fault name {name!r}: only letters, digits and _.:/- are possible, at most 80"
+            )
         for chain, _ in rules:
             if chain not in self._chains:
-                raise Refused(f"fault {name}: no chain {chain}; there are {', '.join(self._chains)}")
+                raise Refused(
+                    f"fault {name}: no chain {chain}; there are {', '.join(self._chains)}"
+                )
         self._replace({**self._faults, name: tuple(rules)})
 
     def clear(self, name: str) -> None:
@@ -80,10 +84,13 @@ class Injections:
     def _replace(self, faults: dict[str, tuple[tuple[str, str], ...]]) -> None:
         commands = []
         for chain, table in self._chains.items():
-            before, after = _of_chain(self._faults, chain), _of_chain(faults, chain)
+            before = _of_chain(self._faults, chain)
+            after = _of_chain(faults, chain)
             if before != after:
                 commands.append(f"flush chain {table} {chain}")
-                commands += [f'add rule {table} {chain} {rule} comment "fault:{n}"' for n, rule in after]
+                commands += [
+                    f'add rule {table} {chain} {rule} comment "fault:{n}"' for n, rule in after
+                ]
         if commands:
             self._nft.run("\n".join(commands))
         self._faults = faults
@@ -102,4 +109,6 @@ class Injections:
 
 
 def _of_chain(faults: dict[str, tuple[tuple[str, str], ...]], chain: str) -> list[tuple[str, str]]:
-    return [(name, rule) for name, rules in faults.items() for where, rule in rules if where == chain]
+    return [
+        (name, rule) for name, rules in faults.items() for where, rule in rules if where == chain
+    ]

@@ -85,7 +85,9 @@ class Node:
         self._departed: set[str] = set()
         self._ends: dict[str, tuple[str, str, str]] = {}
         self._resets: Resets | None = None
-        self.port = fabric.plug(self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX)
+        self.port = fabric.plug(
+            self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX
+        )
         with namespaces.entered(self.netns):
             # A new namespace may inherit these from the machine it is made on.
             sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
@@ -94,7 +96,9 @@ class Node:
             sysctl.write("net/ipv4/conf/default/rp_filter", 0)
             sysctl.write("net/ipv4/conf/eth0/rp_filter", 0)
             for state, seconds in _TIMEOUTS.items():
-                sysctl.write(f"net/netfilter/nf_conntrack_tcp_timeout_{state}", seconds, optional=True)
+                sysctl.write(
+                    f"net/netfilter/nf_conntrack_tcp_timeout_{state}", seconds, optional=True
+                )
             self.route = RouteSocket()
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()
@@ -167,7 +171,9 @@ class Node:
             local=self.spec.address,
             device=_ETH0_INDEX,
         )
-        self._nft.run(f"flush chain ip overlay untracked\nadd rule ip overlay untracked udp dport {spec.port} notrack")
+        self._nft.run(
+            f"flush chain ip overlay untracked\nadd rule ip overlay untracked udp dport {spec.port} notrack"
+        )
         self.route.add_address(index, spec.address, 32)
         self.route.flush()
         self._tunnel_index = index
@@ -178,10 +184,16 @@ class Node:
         Raises Refused, when everything else is laid, for routes whose next hop is not on this node's underlay.
         """
         if routes.remote_blocks and self._tunnel_index is None:
-            raise Refused(f"node {self.spec.name} has no tunnel to route {routes.remote_blocks[0].cidr} over")
+            raise Refused(
+                f"node {self.spec.name} has no tunnel to route {routes.remote_blocks[0].cidr} over"
+            )
         underlay = self.on_fabric.address.network
-        astray = [route for route in routes.direct if ipaddress.IPv4Address(route.via) not in underlay]
-        routes = replace(routes, direct=tuple(route for route in routes.direct if route not in astray))
+        astray = [
+            route for route in routes.direct if ipaddress.IPv4Address(route.via) not in underlay
+        ]
+        routes = replace(
+            routes, direct=tuple(route for route in routes.direct if route not in astray)
+        )
         self._remove_stale(routes)
         self._set_host_endpoint(routes.host_endpoint)
         for network in routes.by_ipip:
@@ -189,23 +201,31 @@ class Node:
         for block in routes.own_blocks:
             self.route.set_route(block, blackhole=True, protocol=routes.own_protocol)
         for direct in routes.direct:
-            self.route.set_route(direct.cidr, via=direct.via, index=_ETH0_INDEX, protocol=direct.protocol)
+            self.route.set_route(
+                direct.cidr, via=direct.via, index=_ETH0_INDEX, protocol=direct.protocol
+            )
         if self._tunnel_index is not None:
             for mac, node, number in {
                 (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
             }:
                 self.route.set_forwarding(self._tunnel_index, mac, node, number)
-            for address, mac in {(b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")}:
+            for address, mac in {
+                (b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")
+            }:
                 self.route.set_neighbour(self._tunnel_index, address, mac)
             for remote in _having(routes, "route"):
-                self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._tunnel_index, onlink=True)
+                self.route.set_route(
+                    remote.cidr, via=remote.tunnel_address, index=self._tunnel_index, onlink=True
+                )
         self.route.flush()
         self._set_outgoing(routes)
         self.services.set_pools(routes.pools, routes.own_blocks)
         self._routes = routes
         if astray:
             named = ", ".join(f"{route.cidr} via {route.via}" for route in astray)
-            raise Refused(f"node {self.spec.name}: no route {named}: the next hop is not on the underlay {underlay}")
+            raise Refused(
+                f"node {self.spec.name}: no route {named}: the next hop is not on the underlay {underlay}"
+            )
 
     def _ipip_device(self) -> int:
         """The index of ``tunl0``, which a kernel that knows IPIP has made; else one that takes what it is given."""
@@ -239,7 +259,11 @@ class Node:
 
     def _remove_stale(self, routes: NodeRoutes) -> None:
         before = self._routes
-        laid = {*routes.own_blocks, *(r.cidr for r in _having(routes, "route")), *(r.cidr for r in routes.direct)}
+        laid = {
+            *routes.own_blocks,
+            *(r.cidr for r in _having(routes, "route")),
+            *(r.cidr for r in routes.direct),
+        }
         laid.update(routes.by_ipip)
         gone = (
             *before.own_blocks,
@@ -256,7 +280,9 @@ class Node:
         for address in {block.tunnel_address for block in before.remote_blocks} - tunnels:
             self.route.delete_neighbour(self._tunnel_index, address, tolerated=_GONE)
         macs = {block.tunnel_mac for block in _having(routes, "forwarding")}
-        for mac, node, number in {(b.tunnel_mac, b.node_address, b.identifier) for b in before.remote_blocks}:
+        for mac, node, number in {
+            (b.tunnel_mac, b.node_address, b.identifier) for b in before.remote_blocks
+        }:
             if mac not in macs:
                 self.route.delete_forwarding(self._tunnel_index, mac, node, number, tolerated=_GONE)
 
@@ -299,13 +325,16 @@ class Node:
         Felix does it when a pod leaves.  The kernel walks the whole machine's table for it, 10 ms, so it is done only
         when such an address comes back, for all that left meanwhile.
         """
-        departed, self._departed = self._departed, set()
+        departed = self._departed
+        self._departed = set()
         for connection in list(self._conntrack.entries(concerning(departed))):
             ends = (connection.original, connection.reply)
             if any(end.source in departed or end.destination in departed for end in ends):
                 self._conntrack.delete(connection)
 
-    def add_endpoint(self, endpoint: str, interface: str, address: str, mac: str, *, open_at_first: bool) -> None:
+    def add_endpoint(
+        self, endpoint: str, interface: str, address: str, mac: str, *, open_at_first: bool
+    ) -> None:
         """The pod's host-side interface exists; a program that came before it takes effect now."""
         self._ends[endpoint] = (address, interface, mac)
         self.policy.add_interface(endpoint, interface, open_at_first=open_at_first)
@@ -318,8 +347,12 @@ class Node:
         """Apply an update as one transaction; connections that end with it are told at once, from another thread."""
         ended = self.policy.update(update)
         if ended:
-            self._resets = self._resets or Resets(self.netns, both=self.spec.os == "linux" or self.spec.reset == "both")
-            self._resets.request([ResetTarget(*self._ends[e], self.policy.generation(e)) for e in ended])
+            self._resets = self._resets or Resets(
+                self.netns, both=self.spec.os == "linux" or self.spec.reset == "both"
+            )
+            self._resets.request(
+                [ResetTarget(*self._ends[e], self.policy.generation(e)) for e in ended]
+            )
 
     def set_services(self, table: ServiceTable) -> None:
         self.services.set(table)
@@ -327,7 +360,13 @@ class Node:
     def facts(self) -> dict[str, Any]:
         """What the kernel has now, read back."""
         connections = [
-            {"protocol": c.protocol, "original": c.original, "reply": c.reply, "state": c.state, "mark": c.mark}
+            {
+                "protocol": c.protocol,
+                "original": c.original,
+                "reply": c.reply,
+                "state": c.state,
+                "mark": c.mark,
+            }
             for c in self._conntrack.entries()
         ]
         return {

@@ -55,7 +55,8 @@ class Servers:
     """What listens there, until it is closed."""
 
     def __init__(self, http: asyncio.Server, datagrams: asyncio.DatagramTransport) -> None:
-        self._http, self._datagrams = http, datagrams
+        self._http = http
+        self._datagrams = datagrams
 
     def close(self) -> None:
         self._http.close()
@@ -64,12 +65,15 @@ class Servers:
 
 async def serve(new_socket: Callable[[socket.SocketKind], socket.socket]) -> Servers:
     """Answer HTTP and datagrams; ``new_socket`` makes a socket on the host."""
-    listener, datagrams = new_socket(socket.SOCK_STREAM), new_socket(socket.SOCK_DGRAM)
+    listener = new_socket(socket.SOCK_STREAM)
+    datagrams = new_socket(socket.SOCK_DGRAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     for each in (listener, datagrams):
         each.bind(("0.0.0.0", PORT))
     listener.listen(128)
-    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(_Datagrams, sock=datagrams)
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        _Datagrams, sock=datagrams
+    )
     return Servers(await asyncio.start_server(_answer, sock=listener, limit=_HEAD_LIMIT), transport)
 
 
@@ -80,7 +84,15 @@ class _Datagrams(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
-        line = json.dumps({"client": address[0], "client_port": address[1], "server_port": PORT, "pod": "", "node": ""})
+        line = json.dumps(
+            {
+                "client": address[0],
+                "client_port": address[1],
+                "server_port": PORT,
+                "pod": "",
+                "node": "",
+            }
+        )
         self._transport.sendto(line.encode() + b"\n" + data, address)
 
 
@@ -90,7 +102,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         client = writer.get_extra_info("peername")[0]
         body = f"{client}\n".encode()
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Probe-Client: {client}\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        writer.write(
+            f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+        )
         await writer.drain()
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         pass  # the client went away, or speaks something else: its connection was what it wanted

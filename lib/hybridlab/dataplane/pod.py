@@ -66,7 +66,9 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             route.set_route(f"{spec.port.gateway}/32", index=_ETH0_INDEX)
             route.set_route("0.0.0.0/0", via=spec.port.gateway, index=_ETH0_INDEX)
             route.flush()
-        node.add_endpoint(spec.id, pod.interface, address, pod.mac, open_at_first=spec.port.initial == "open")
+        node.add_endpoint(
+            spec.id, pod.interface, address, pod.mac, open_at_first=spec.port.initial == "open"
+        )
         node.add_pod_route(pod.index, address, pod.mac)
     except BaseException:
         node.remove_endpoint(spec.id)

@@ -20,7 +20,15 @@ from collections.abc import Sequence
 from hybridlab.dataplane import generations
 from hybridlab.dataplane.acl_rules import acl_rules
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
-from hybridlab.dataplane.rules import DENY, SET_DECLARATION, Rendered, SetKind, append_rule, nft_set_name, set_elements
+from hybridlab.dataplane.rules import (
+    DENY,
+    SET_DECLARATION,
+    Rendered,
+    SetKind,
+    append_rule,
+    nft_set_name,
+    set_elements,
+)
 from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.wire import Refused
@@ -40,8 +48,12 @@ def base_table(node_os: OS, prefix: str) -> str:
     unknown_source = "drop"
     if node_os == "windows":
         tables = generations.TABLES
-        forward, inwards, unknown_flow = generations.FORWARD, generations.INPUT, generations.UNKNOWN_FLOW
-        unknown_source = f"meta l4proto tcp counter name {EARLY}\n    {generations.MARK_UNPROGRAMMED}"
+        forward = generations.FORWARD
+        inwards = generations.INPUT
+        unknown_flow = generations.UNKNOWN_FLOW
+        unknown_source = (
+            f"meta l4proto tcp counter name {EARLY}\n    {generations.MARK_UNPROGRAMMED}"
+        )
     return f"""
 table ip cali {{
   map fromwl {{ type ifname : verdict; }}
@@ -143,17 +155,25 @@ class PolicyTable:
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
         new = [endpoint for endpoint in known if endpoint not in self._chains_of]
-        sets_before, programs_before, generations_before = self._sets, self._programs, dict(self._generations)
+        sets_before = self._sets
+        programs_before = self._programs
+        generations_before = dict(self._generations)
         if self._by_lists:
-            self._generations |= {e: generations.after(self.generation(e) or 0) for e in update.reset}
-        self._sets = {n: m for n, m in sets_before.items() if n not in update.removed_sets} | update.sets
+            self._generations |= {
+                e: generations.after(self.generation(e) or 0) for e in update.reset
+            }
+        self._sets = {
+            n: m for n, m in sets_before.items() if n not in update.removed_sets
+        } | update.sets
         self._programs = {
             e: p for e, p in programs_before.items() if e not in update.removed_endpoints
         } | update.endpoints
         try:
             self._apply(self._concerned(update), update)
         except Exception:
-            self._sets, self._programs, self._generations = sets_before, programs_before, generations_before
+            self._sets = sets_before
+            self._programs = programs_before
+            self._generations = generations_before
             raise
         quiet = self._opened_nothing(new) if new else set()
         return tuple(endpoint for endpoint in known if endpoint not in quiet)
@@ -162,7 +182,9 @@ class PolicyTable:
         """Return the Windows pods that opened no connection before their first policy was programmed."""
         listed = self._table.run(f"list counter ip cali {EARLY}")
         self._early = int(listed.partition("packets ")[2].partition(" ")[0])
-        return {endpoint for endpoint in new if self._early_before.pop(endpoint, None) == self._early}
+        return {
+            endpoint for endpoint in new if self._early_before.pop(endpoint, None) == self._early
+        }
 
     def _refuse_unknown_sets(self, update: PolicyUpdate) -> None:
         known = (self._sets.keys() - set(update.removed_sets)) | update.sets.keys()
@@ -180,7 +202,9 @@ class PolicyTable:
 
     def _concerned(self, update: PolicyUpdate) -> list[str]:
         """Endpoints whose rules have to be written anew."""
-        concerned = [e for e in dict.fromkeys((*update.endpoints, *update.reset)) if e in self._interfaces]
+        concerned = [
+            e for e in dict.fromkeys((*update.endpoints, *update.reset)) if e in self._interfaces
+        ]
         concerned = [e for e in concerned if e in self._programs]
         kept = {*update.removed_endpoints, *update.held}
         return [e for e in concerned if e not in kept]
@@ -199,7 +223,9 @@ class PolicyTable:
             sets_of.pop(endpoint, None)
         for endpoint in endpoints:
             chains, sets = self._render(endpoint)
-            change.chains |= dict.fromkeys(self._chains_of.get(endpoint, frozenset()) - chains.keys())
+            change.chains |= dict.fromkeys(
+                self._chains_of.get(endpoint, frozenset()) - chains.keys()
+            )
             change.chains |= chains
             interface = self._interfaces[endpoint]
             change.entries |= self._entries(interface)
@@ -209,22 +235,32 @@ class PolicyTable:
             needed = {named for endpoint in endpoints for named in sets_of[endpoint]}
             self._change_sets(change, needed, update)
         self._table.apply(change)
-        self._chains_of, self._sets_of = chains_of, sets_of
+        self._chains_of = chains_of
+        self._sets_of = sets_of
 
-    def _change_sets(self, change: TableChange, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None) -> None:
+    def _change_sets(
+        self, change: TableChange, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None
+    ) -> None:
         """Sets exist in the kernel from the first rule that names them (which also tells their kind)."""
         kinds: tuple[SetKind, ...] = ("addresses", "endpoints")
         for name in update.sets if update else ():
-            needed |= {(kind, name) for kind in kinds if self._table.has_set(nft_set_name(kind, name))}
+            needed |= {
+                (kind, name) for kind in kinds if self._table.has_set(nft_set_name(kind, name))
+            }
         for kind, name in needed:
-            content = SetContent(SET_DECLARATION[kind], frozenset(set_elements(kind, self._sets[name])))
+            content = SetContent(
+                SET_DECLARATION[kind], frozenset(set_elements(kind, self._sets[name]))
+            )
             change.sets[nft_set_name(kind, name)] = content
         for name in set(update.removed_sets) - update.sets.keys() if update else ():
             for kind in kinds:
                 change.sets[nft_set_name(kind, name)] = None
 
-    def _render(self, endpoint: str) -> tuple[dict[str, Rules | None], frozenset[tuple[SetKind, str]]]:
-        program, interface = self._programs[endpoint], self._interfaces[endpoint]
+    def _render(
+        self, endpoint: str
+    ) -> tuple[dict[str, Rules | None], frozenset[tuple[SetKind, str]]]:
+        program = self._programs[endpoint]
+        interface = self._interfaces[endpoint]
         chains: dict[str, Rules | None] = {}
         sets: set[tuple[SetKind, str]] = set()
         if self._by_lists:
@@ -247,7 +283,9 @@ class PolicyTable:
 
     def _without(self, endpoint: str, interface: str) -> TableChange:
         chains = self._chains_of.get(endpoint, frozenset())
-        return TableChange(chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface)))
+        return TableChange(
+            chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface))
+        )
 
 
 def _tier_chains(name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:

@@ -83,7 +83,8 @@ class Resets:
 
     def _work(self) -> None:
         with self._lock:
-            targets, self._asked = self._asked, {}
+            targets = self._asked
+            self._asked = {}
         try:
             self._end(targets)
         except Exception:
@@ -93,7 +94,9 @@ class Resets:
         """Make every pod speak, and tell whoever it speaks to that the connection is over."""
         theirs = concerning(targets)
         entries = self._conntrack.entries(lambda entry: alive(entry) and theirs(entry))
-        waiting = dict.fromkeys(flow for c in entries if c.state in self._states for flow in _flows(c, targets))
+        waiting = dict.fromkeys(
+            flow for c in entries if c.state in self._states for flow in _flows(c, targets)
+        )
         if not waiting:
             return
         self._link.listen(on=True)
@@ -120,18 +123,23 @@ class Resets:
             return False
         return True
 
-    def _hear(self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]) -> None:
+    def _hear(
+        self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]
+    ) -> None:
         """Tell the far ends of those that answer, until all have or none has for a while; others speak all the time."""
         until = time.monotonic() + _ANSWER_SECONDS
         while any(flow in waiting for flow in asked):
             late = time.monotonic() >= until
             for answer in self._link.heard(max(0.0, until - time.monotonic())):
-                flow = _Flow(answer.source, answer.source_port, answer.destination, answer.destination_port)
+                flow = _Flow(
+                    answer.source, answer.source_port, answer.destination, answer.destination_port
+                )
                 if flow in waiting:
                     del waiting[flow]
                     if not answer.flags & RST:
                         self._tell(answer, targets[flow.pod])
-                    until, late = time.monotonic() + _ANSWER_SECONDS, False
+                    until = time.monotonic() + _ANSWER_SECONDS
+                    late = False
                 elif time.monotonic() >= until + _ANSWER_SECONDS:
                     return  # more is said than can be read
             if late:
@@ -169,5 +177,7 @@ def _flows(connection: Connection, targets: Mapping[str, ResetTarget]) -> Iterat
         target = targets.get(there.source)
         if target is None:
             continue
-        if target.generation is None or generations.stale(connection.mark, opened=opened, generation=target.generation):
+        if target.generation is None or generations.stale(
+            connection.mark, opened=opened, generation=target.generation
+        ):
             yield _Flow(there.source, there.source_port, there.destination, there.destination_port)

@@ -76,7 +76,9 @@ def _icmp(match: Match) -> list[str]:
         parts.append(f"icmp type != {match.not_icmp_type}")
     elif match.not_icmp_type is not None:
         both = match.not_icmp_type << 8 | (match.not_icmp_code or 0)
-        parts.append(f"meta l4proto icmp @th,0,16 != {both:#06x}")  # type and code stand side by side
+        parts.append(
+            f"meta l4proto icmp @th,0,16 != {both:#06x}"
+        )  # type and code stand side by side
     return parts
 
 
@@ -121,13 +123,17 @@ def _protocol(match: Match) -> list[str]:
     return parts
 
 
-def _networks(direction: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> list[str | None]:
+def _networks(
+    direction: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]
+) -> list[str | None]:
     parts: list[str | None] = []
     if wanted:
         parts.append(any_of(f"ip {direction}", "", collapsed(wanted)))
     if unwanted:
         networks = collapsed(unwanted)
-        parts.append(_NEVER if networks == ["0.0.0.0/0"] else any_of(f"ip {direction}", "!= ", networks))
+        parts.append(
+            _NEVER if networks == ["0.0.0.0/0"] else any_of(f"ip {direction}", "!= ", networks)
+        )
     return parts
 
 
@@ -165,5 +171,7 @@ def any_of(selector: str, operator: str, values: list[str]) -> str:
 
 def comment(text: str) -> list[str]:
     """A rule's comment, as far as the kernel keeps it; nothing without text."""
-    clean = text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
+    clean = (
+        text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
+    )
     return [f'comment "{clean}"'] if clean else []

@@ -16,7 +16,11 @@ METHOD = "sandbox.socket"
 
 
 async def sandbox_socket(
-    channel: Channel, sandbox: str, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
+    channel: Channel,
+    sandbox: str,
+    family: int = socket.AF_INET,
+    kind: int = socket.SOCK_STREAM,
+    proto: int = 0,
 ) -> socket.socket:
     """A non-blocking socket of ``sandbox``: a pod's id, ``node:NAME``, ``fabric`` or ``outside``.
 

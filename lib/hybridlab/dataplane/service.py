@@ -84,12 +84,15 @@ class DataplaneService:
         fabric = self._underlay()
         node = await self._program(lambda: Node(spec, fabric))
         self._nodes[spec.name] = node
-        self._register(node_id(spec.name), node.netns, node=spec.name, name=spec.name, address=spec.address)
+        self._register(
+            node_id(spec.name), node.netns, node=spec.name, name=spec.name, address=spec.address
+        )
 
     async def add_outside(self, address: str, mtu: int) -> None:
         if self._outside is not None:
             raise Refused(f"there is a host outside already, {self._outside.address}")
-        fabric, nodes = self._underlay(), list(self._nodes.values())
+        fabric = self._underlay()
+        nodes = list(self._nodes.values())
 
         def build() -> Outside:
             built = Outside(address, mtu, fabric)
@@ -99,9 +102,13 @@ class DataplaneService:
             return built
 
         self._outside = await self._program(build)
-        self._register(OUTSIDE, self._outside.netns, node="", name=OUTSIDE, address=self._outside.address)
+        self._register(
+            OUTSIDE, self._outside.netns, node="", name=OUTSIDE, address=self._outside.address
+        )
         sandbox = self._sandboxes.get(OUTSIDE)
-        self._outside_servers = await outside.serve(lambda kind: sandbox.socket(socket.AF_INET, kind))
+        self._outside_servers = await outside.serve(
+            lambda kind: sandbox.socket(socket.AF_INET, kind)
+        )
 
     async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
         changed = self._node(node)
@@ -112,7 +119,8 @@ class DataplaneService:
         await self._program(lambda: changed.set_routes(routes))
 
     async def set_fabric(self, table: FabricTable) -> None:
-        fabric, ports = self._underlay(), {name: node.on_fabric for name, node in self._nodes.items()}
+        fabric = self._underlay()
+        ports = {name: node.on_fabric for name, node in self._nodes.items()}
         for name in {*(route.node for route in table.routes), *table.source_check}:
             self._node(name)  # refuses one that is not there
         router = await self._program(lambda: fabric.route_to(table, ports))
@@ -122,9 +130,12 @@ class DataplaneService:
     async def add_pod(self, spec: PodSpec) -> None:
         node = self._node(spec.node)
         if spec.id in self._sandboxes:
-            raise Refused(f"pod {spec.namespace}/{spec.name}: a sandbox with id {spec.id} exists already")
+            raise Refused(
+                f"pod {spec.namespace}/{spec.name}: a sandbox with id {spec.id} exists already"
+            )
         if spec.address is None:
-            netns, address = os.dup(node.netns), node.spec.address
+            netns = os.dup(node.netns)
+            address = node.spec.address
         else:
             address = spec.address
             pod = await self._program(lambda: pods.add_pod(node, spec, address))
@@ -158,7 +169,8 @@ class DataplaneService:
     async def cut_off_pod(self, pod_id: str) -> None:
         pod = self._pods.get(pod_id)
         if pod is not None:  # it may have left, or not be there yet, when its network goes
-            node, there = self._node(pod.spec.node), pod
+            node = self._node(pod.spec.node)
+            there = pod
             await self._program(lambda: pods.cut_off_pod(node, there))
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
@@ -172,12 +184,15 @@ class DataplaneService:
     async def set_zone(self, zone: Zone) -> None:
         self.resolver.set_zone(zone)
 
-    async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
+    async def set_fault_rules(
+        self, scope: str, name: str, rules: Sequence[tuple[str, str]]
+    ) -> None:
         injections = self._injections(scope)
         await self._program(lambda: injections.set(name, rules))
 
     async def set_latency(self, node: str, seconds: float) -> None:
-        slowed, fabric = self._node(node), self._underlay()
+        slowed = self._node(node)
+        fabric = self._underlay()
         wire = self._wires.pop(node, None)
         if wire is not None:
             wire.close()
@@ -185,7 +200,9 @@ class DataplaneService:
             await self._program(lambda: slowed.finish_frames(finish=False))
         if seconds:
             await self._program(lambda: slowed.finish_frames(finish=True))
-            ends = await self._program(lambda: fabric.unplug_into_wire(slowed.port, slowed.spec.underlay_mtu))
+            ends = await self._program(
+                lambda: fabric.unplug_into_wire(slowed.port, slowed.spec.underlay_mtu)
+            )
             self._wires[node] = SlowWire(fabric.netns, ends, seconds)
             self._wires[node].start()
 
@@ -228,7 +245,13 @@ class DataplaneService:
     def _register(self, sandbox_id: str, netns: int, *, node: str, name: str, address: str) -> None:
         self._sandboxes.add(
             Sandbox(
-                id=sandbox_id, netns=os.dup(netns), node=node, name=name, namespace="", hostname=name, address=address
+                id=sandbox_id,
+                netns=os.dup(netns),
+                node=node,
+                name=name,
+                namespace="",
+                hostname=name,
+                address=address,
             )
         )
 

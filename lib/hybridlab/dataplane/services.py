@@ -128,7 +128,9 @@ class Services:
             for entry in _entries(name, port):
                 change.entries.setdefault(entry, None)
         backends = {backend.address for port in ports.values() for backend in port.backends}
-        change.sets["hairpin"] = SetContent(_SETS["hairpin"], frozenset(f"{a} . {a}" for a in backends))
+        change.sets["hairpin"] = SetContent(
+            _SETS["hairpin"], frozenset(f"{a} . {a}" for a in backends)
+        )
         empty = [port for port in ports.values() if not port.backends]
         change.sets["empty-svc"] = SetContent(
             _SETS["empty-svc"], frozenset(key for port in empty for key in _service_keys(port))
@@ -139,7 +141,9 @@ class Services:
         translation = (table.snat_local_pods_to, table.snat_node_ports_to)
         change.chains |= _translations(self._pools, self._blocks, *translation)
         self._table.apply(change)
-        before, self._ports, self._translation = self._ports, ports, translation
+        before = self._ports
+        self._ports = ports
+        self._translation = translation
         if not table.flows_stay:
             self._forget_flows(before)
 
@@ -151,18 +155,30 @@ class Services:
                 chains=_translations(pools, own_blocks, *self._translation),
             )
         )
-        self._pools, self._blocks = pools, own_blocks
+        self._pools = pools
+        self._blocks = own_blocks
 
     def _forget_flows(self, before: dict[str, ServicePort]) -> None:
         lost = [
-            (port, {(b.address, b.port) for b in self._ports[name].backends} if name in self._ports else set())
+            (
+                port,
+                {(b.address, b.port) for b in self._ports[name].backends}
+                if name in self._ports
+                else set(),
+            )
             for name, port in before.items()
-            if port.protocol == "udp" and (name not in self._ports or self._ports[name].backends != port.backends)
+            if port.protocol == "udp"
+            and (name not in self._ports or self._ports[name].backends != port.backends)
         ]
         lost += [
-            (port, set())  # what came before it had a backend was translated by nobody, and would stay so
+            (
+                port,
+                set(),
+            )  # what came before it had a backend was translated by nobody, and would stay so
             for name, port in self._ports.items()
-            if port.protocol == "udp" and port.backends and not (name in before and before[name].backends)
+            if port.protocol == "udp"
+            and port.backends
+            and not (name in before and before[name].backends)
         ]
         if not lost:
             return
@@ -173,7 +189,8 @@ class Services:
         stale = [
             connection
             for connection in self._conntrack.entries(theirs)
-            if connection.protocol == "udp" and any(_is_stale(connection, port, backends) for port, backends in lost)
+            if connection.protocol == "udp"
+            and any(_is_stale(connection, port, backends) for port, backends in lost)
         ]
         for connection in stale:
             self._conntrack.delete(connection)
@@ -181,7 +198,8 @@ class Services:
 
 def _is_stale(connection: Connection, port: ServicePort, backends: set[tuple[str, int]]) -> bool:
     """The flow was translated by this service port, to an endpoint that it no longer has."""
-    there, back = connection.original, connection.reply
+    there = connection.original
+    back = connection.reply
     by_cluster_ip = there.destination in _addresses(port) and there.destination_port == port.port
     by_node_port = port.node_port is not None and there.destination_port == port.node_port
     translated = (back.source, back.source_port) != (there.destination, there.destination_port)
@@ -201,11 +219,14 @@ def _kept_by(name: str, port: ServicePort) -> list[str]:
     """The chains (and sets of clients) of a port's backends, where clients stay with them for a time."""
     if not port.sticky:
         return []
-    return [f"to-{name}-{b.address.replace('.', '-')}-{b.port}-{port.sticky}" for b in port.backends]
+    return [
+        f"to-{name}-{b.address.replace('.', '-')}-{b.port}-{port.sticky}" for b in port.backends
+    ]
 
 
 def _add_port(change: TableChange, name: str, port: ServicePort) -> None:
-    comment, kept = f'comment "{port.name[:100]}"', _kept_by(name, port)
+    comment = f'comment "{port.name[:100]}"'
+    kept = _kept_by(name, port)
     if not port.backends:
         return
     choices = ", ".join(f"{i} : {b.address} . {b.port}" for i, b in enumerate(port.backends))
@@ -216,7 +237,9 @@ def _add_port(change: TableChange, name: str, port: ServicePort) -> None:
         rules = [f"ip saddr @{chain} goto {chain}" for chain in kept]
         rules.append(f"numgen random mod {len(kept)} vmap {{ {verdicts} }} {comment}")
     for chain, backend in zip(kept, port.backends, strict=False):
-        change.sets[chain] = SetContent(f"type ipv4_addr; flags dynamic,timeout; timeout {port.sticky}s;", frozenset())
+        change.sets[chain] = SetContent(
+            f"type ipv4_addr; flags dynamic,timeout; timeout {port.sticky}s;", frozenset()
+        )
         to = f"meta l4proto {port.protocol} dnat ip to {backend.address}:{backend.port}"
         change.chains[chain] = (f"update @{chain} {{ ip saddr }}", to)
     change.chains[f"svc-{name}"] = tuple(rules)
@@ -263,17 +286,28 @@ def _translations(
     switch and see what the pod sees: the source is put in place for policy, and taken back after it.
     """
     by_node_port = f"meta mark and {_MASQUERADE} == {_MASQUERADE}"
-    sources, node_port_sources, as_seen = [], [], []
+    sources = []
+    node_port_sources = []
+    as_seen = []
     if local_pods is not None and blocks:
         local = f"ip saddr {{ {', '.join(blocks)} }}"
         sources += [
             f"{local} ct status dnat ip daddr @pools snat to {local_pods}",
             f"{local} ct status dnat masquerade fully-random",
         ]
-        as_seen.append(f"{local} meta mark set meta mark or {TRANSLATED} ip saddr set {local_pods} return")
+        as_seen.append(
+            f"{local} meta mark set meta mark or {TRANSLATED} ip saddr set {local_pods} return"
+        )
     if node_ports is not None:
         node_port_sources.append(f"{by_node_port} ip daddr @pools snat to {node_ports}")
-        as_seen.insert(0, f"{by_node_port} meta mark set meta mark or {TRANSLATED} ip saddr set {node_ports} return")
+        as_seen.insert(
+            0,
+            f"{by_node_port} meta mark set meta mark or {TRANSLATED} ip saddr set {node_ports} return",
+        )
     if pools:
         sources.append("ct status dnat ip saddr != @pools masquerade fully-random")
-    return {"sources": tuple(sources), "node-port-sources": tuple(node_port_sources), "sources-as-seen": tuple(as_seen)}
+    return {
+        "sources": tuple(sources),
+        "node-port-sources": tuple(node_port_sources),
+        "sources-as-seen": tuple(as_seen),
+    }

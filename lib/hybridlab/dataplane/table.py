@@ -52,7 +52,9 @@ class Table:
     def adopt(self, *, chains: Mapping[str, Rules], sets: Mapping[str, str]) -> None:
         """Manage chains and empty sets (name to declaration) that the table was made with."""
         self.chains.update(chains)
-        self._sets.update({n: SetContent(declaration, frozenset()) for n, declaration in sets.items()})
+        self._sets.update(
+            {n: SetContent(declaration, frozenset()) for n, declaration in sets.items()}
+        )
 
     def has_set(self, name: str) -> bool:
         return name in self._sets
@@ -90,7 +92,9 @@ class Table:
     def _steps(self, change: TableChange) -> Iterator[list[str]]:
         """Groups of commands in the order in which they may also be applied one by one."""
         table = f"ip {self._name}"
-        added = [n for n, rules in change.chains.items() if rules is not None and n not in self.chains]
+        added = [
+            n for n, rules in change.chains.items() if rules is not None and n not in self.chains
+        ]
         if added:
             yield [f"add chain {table} {name}" for name in added]
         for name, content in change.sets.items():
@@ -120,7 +124,9 @@ class Table:
         if content.members:
             yield f"add element {table} {name} {{ {', '.join(sorted(content.members))} }}"
 
-    def _change_entries(self, table: str, entries: Mapping[tuple[str, str], str | None]) -> Iterator[str]:
+    def _change_entries(
+        self, table: str, entries: Mapping[tuple[str, str], str | None]
+    ) -> Iterator[str]:
         for (name, key), _ in entries.items():
             if (name, key) in self._entries:
                 yield f"delete element {table} {name} {{ {key} }}"

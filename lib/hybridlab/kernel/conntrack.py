@@ -16,8 +16,12 @@ from hybridlab.kernel.rtdump import attributes, dump
 from hybridlab.kernel.rtnetlink import NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, attribute
 
 _NETLINK_NETFILTER = 12
-_CT_GET, _CT_DELETE = 0x101, 0x102
-_TUPLE_ORIGINAL, _TUPLE_REPLY, _PROTOINFO, _MARK = 1, 2, 4, 8
+_CT_GET = 0x101
+_CT_DELETE = 0x102
+_TUPLE_ORIGINAL = 1
+_TUPLE_REPLY = 2
+_PROTOINFO = 4
+_MARK = 8
 _NESTED = 0x8000
 _PROTOCOLS = {6: "tcp", 17: "udp"}
 _TCP_STATES = (
@@ -33,9 +37,13 @@ _TCP_STATES = (
     "SYN_SENT2",
 )
 _ENOENT = 2
-_TCP_STATE, _PROTOCOL, _PORT = 1, 1, 3
+_TCP_STATE = 1
+_PROTOCOL = 1
+_PORT = 3
 """Attributes of one byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO, and there the destination's port, of two."""
-_UNANSWERED, _OVER = (struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT"))
+_UNANSWERED, _OVER = (
+    struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT")
+)
 _UDP = struct.pack("HHB", 5, _PROTOCOL, socket.IPPROTO_UDP)
 
 Worth = Callable[[bytes], bool]
@@ -84,7 +92,8 @@ class ConntrackSocket:
             if not worth(message):
                 continue
             attrs = attributes(message[4:])
-            original, reply = _tuple(attrs[_TUPLE_ORIGINAL]), _tuple(attrs[_TUPLE_REPLY])
+            original = _tuple(attrs[_TUPLE_ORIGINAL])
+            reply = _tuple(attrs[_TUPLE_REPLY])
             if original is None or reply is None:
                 continue
             protocol, there = original
@@ -101,7 +110,9 @@ class ConntrackSocket:
 
     def delete(self, connection: Connection) -> None:
         """Forget a connection; one that ended meanwhile is no error."""
-        body = struct.pack("!BBH", socket.AF_INET, 0, 0) + attribute(_TUPLE_ORIGINAL | _NESTED, connection.key)
+        body = struct.pack("!BBH", socket.AF_INET, 0, 0) + attribute(
+            _TUPLE_ORIGINAL | _NESTED, connection.key
+        )
         flags = NLM_F_REQUEST | NLM_F_ACK
         self._socket.send(struct.pack("IHHII", 16 + len(body), _CT_DELETE, flags, 1, 0) + body)
         data = self._socket.recv(1 << 16)
@@ -134,7 +145,8 @@ def datagrams(addresses: Iterable[str], ports: Iterable[int]) -> Worth:
 
 def _tuple(data: bytes) -> tuple[str, Tuple] | None:
     parts = attributes(data)
-    address, ports = attributes(parts[1]), attributes(parts[2])
+    address = attributes(parts[1])
+    ports = attributes(parts[2])
     protocol = _PROTOCOLS.get(ports[1][0])
     if protocol is None:
         return None

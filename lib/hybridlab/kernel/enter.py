@@ -30,7 +30,8 @@ from hybridlab.kernel.namespaces import (
 
 def enter_user_namespace() -> None:
     """Become root of a new user namespace in which only the caller's own uid and gid exist."""
-    uid, gid = os.geteuid(), os.getegid()
+    uid = os.geteuid()
+    gid = os.getegid()
     namespaces.unshare(CLONE_NEWUSER, "user namespace")
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1")

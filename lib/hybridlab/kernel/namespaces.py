@@ -34,7 +34,13 @@ _PR_SET_NAME = 15
 _NR_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
+_libc.mount.argtypes = [
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_ulong,
+    ctypes.c_char_p,
+]
 _libc.umount2.argtypes = [ctypes.c_char_p, ctypes.c_int]
 
 _home: int | None = None
@@ -77,8 +83,12 @@ def pivot_root(new_root: str, put_old: str) -> None:
     """pivot_root(2): not in the C library, so by number."""
     number = _NR_PIVOT_ROOT.get(os.uname().machine)
     if number is None:
-        raise KernelError(f"pivot_root on a {os.uname().machine} machine, whose call number is unknown here", 38)
-    _checked(f"pivot_root to {new_root}", _libc.syscall, number, new_root.encode(), put_old.encode())
+        raise KernelError(
+            f"pivot_root on a {os.uname().machine} machine, whose call number is unknown here", 38
+        )
+    _checked(
+        f"pivot_root to {new_root}", _libc.syscall, number, new_root.encode(), put_old.encode()
+    )
 
 
 def sethostname(name: str) -> None:

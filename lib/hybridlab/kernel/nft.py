@@ -99,11 +99,18 @@ class Nft:
             context = self._lib.nft_ctx_new(0)
             if not context:
                 raise NftMissing(f"{self.where}: nft_ctx_new returned nothing")
-            if self._enlarge_buffers([fd for inode, fd in _sockets().items() if inode not in before]) < FD_SETSIZE:
+            if (
+                self._enlarge_buffers(
+                    [fd for inode, fd in _sockets().items() if inode not in before]
+                )
+                < FD_SETSIZE
+            ):
                 return int(context)
             self._lib.nft_ctx_free(context)
             if last:
-                raise NftError(f"nftables in {self.where}: every descriptor below {FD_SETSIZE:,} is in use")
+                raise NftError(
+                    f"nftables in {self.where}: every descriptor below {FD_SETSIZE:,} is in use"
+                )
 
     def _enlarge_buffers(self, opened: list[int]) -> int:
         """Let a transaction be as long as the machine allows, and no pod's process inherit the socket: its number.
@@ -122,7 +129,9 @@ class Nft:
                         return fd
                 finally:
                     netlink.detach()
-        raise NftMissing(f"{self.where}: {LIBRARY} opened no netlink socket when its context was made")
+        raise NftMissing(
+            f"{self.where}: {LIBRARY} opened no netlink socket when its context was made"
+        )
 
     def run(self, commands: str) -> str:
         """Run commands as one transaction and return what they print.
@@ -131,7 +140,11 @@ class Nft:
         """
         failed = self._lib.nft_run_cmd_from_buffer(self._context, commands.encode())
         output = self._lib.nft_ctx_get_output_buffer(self._context) or b""
-        words = (self._lib.nft_ctx_get_error_buffer(self._context) or b"").decode(errors="replace").strip()
+        words = (
+            (self._lib.nft_ctx_get_error_buffer(self._context) or b"")
+            .decode(errors="replace")
+            .strip()
+        )
         if not failed:
             return str(output.decode())
         if os.strerror(errno.EMSGSIZE) in words:
@@ -148,7 +161,9 @@ class Nft:
         try:
             for line in commands.splitlines():
                 if line.strip() and self._lib.nft_run_cmd_from_buffer(self._context, line.encode()):
-                    again = (self._lib.nft_ctx_get_error_buffer(self._context) or b"").decode(errors="replace")
+                    again = (self._lib.nft_ctx_get_error_buffer(self._context) or b"").decode(
+                        errors="replace"
+                    )
                     if again.startswith(reason):
                         return f"{reason} in: {line.strip()}"
                 self._lib.nft_ctx_get_output_buffer(self._context)

@@ -36,7 +36,8 @@ def restore_limit() -> None:
 
 def lack(nodes: int) -> str:
     """Why a lab of so many nodes cannot run here; empty: it can."""
-    needed, hard = FOR_A_RUN + FOR_A_NODE * nodes, _login[1]
+    needed = FOR_A_RUN + FOR_A_NODE * nodes
+    hard = _login[1]
     if hard >= needed:
         return ""
     return f"{LACK}: a process of a lab of {nodes} nodes needs up to {needed:,}, the hard limit is {hard:,}; {REMEDY}"

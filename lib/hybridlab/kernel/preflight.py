@@ -139,7 +139,9 @@ def _netns() -> None:
 
 def _veth() -> None:
     with RouteSocket() as route:
-        route.add_veth("probe0", mac="02:00:00:00:00:01", mtu=1500, index=100, peer="probe1", peer_index=101)
+        route.add_veth(
+            "probe0", mac="02:00:00:00:00:01", mtu=1500, index=100, peer="probe1", peer_index=101
+        )
         route.flush()
 
 
@@ -151,7 +153,9 @@ def _bridge() -> None:
 
 def _vxlan() -> None:
     with RouteSocket() as route:
-        route.add_tunnel("probe3", index=103, identifier=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02")
+        route.add_tunnel(
+            "probe3", index=103, identifier=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02"
+        )
         route.flush()
 
 
@@ -174,7 +178,9 @@ def _nft() -> None:
             add rule ip probe f_post meta mark and 0x4000 == 0x4000 masquerade fully-random
             """
         )
-        nft.run("add table bridge probe\nadd chain bridge probe f_fwd { type filter hook forward priority -200; }")
+        nft.run(
+            "add table bridge probe\nadd chain bridge probe f_fwd { type filter hook forward priority -200; }"
+        )
     finally:
         nft.close()
 
@@ -199,7 +205,11 @@ _STEPS: tuple[tuple[str, Callable[[], None], str], ...] = (
     ("veth devices", _veth, _MODULE.format("veth")),
     ("bridge devices", _bridge, _MODULE.format("bridge")),
     ("vxlan devices", _vxlan, _MODULE.format("vxlan")),
-    ("nftables rules", _nft, _MODULE.format("-a nf_tables nft_chain_nat nft_ct nft_fib_ipv4 nft_reject_ipv4")),
+    (
+        "nftables rules",
+        _nft,
+        _MODULE.format("-a nf_tables nft_chain_nat nft_ct nft_fib_ipv4 nft_reject_ipv4"),
+    ),
     (
         "container file systems (tmpfs, /proc, pivot_root)",
         _file_system,

@@ -33,7 +33,13 @@ class Caller(typing.Protocol):
         """Raises CallFailed."""
 
 
-def client(contract: TypeForm[T], channel: Caller, error: Callable[[str], Exception], *, by_hand: object = None) -> T:
+def client(
+    contract: TypeForm[T],
+    channel: Caller,
+    error: Callable[[str], Exception],
+    *,
+    by_hand: object = None,
+) -> T:
     """An object with the Protocol's methods, each of which is a call of the other side.
 
     What the other side refuses is raised as ``error``, with the call's name before its words.  Members of the Protocol
@@ -44,7 +50,9 @@ def client(contract: TypeForm[T], channel: Caller, error: Callable[[str], Except
     calls = {call.name: call for call in _calls(protocol) if call.name not in given}
     missing = _members(protocol) - given.keys() - calls.keys()
     if missing:
-        raise TypeError(f"{', '.join(sorted(missing))} of {protocol.__name__} can be no call: hand it over by_hand")
+        raise TypeError(
+            f"{', '.join(sorted(missing))} of {protocol.__name__} can be no call: hand it over by_hand"
+        )
     methods = {name: _calling(call, channel, error) for name, call in calls.items()}
     made = type(f"Remote{protocol.__name__}", (), dict[str, object](methods))()
     vars(made).update(given)
@@ -59,12 +67,15 @@ class Server(Generic[T]):
     """
 
     def __init__(self, contract: TypeForm[T], channel: Channel) -> None:
-        self._contract, self._channel = cast("type", contract), channel
+        self._contract = cast("type", contract)
+        self._channel = channel
 
     def answer_with(self, implementation: T) -> None:
         """Answer with an implementation's methods; arguments of another shape are refused."""
         for call in _calls(self._contract):
-            self._channel.register(call.method, _answering(call, getattr(implementation, call.name)))
+            self._channel.register(
+                call.method, _answering(call, getattr(implementation, call.name))
+            )
 
 
 @contextlib.contextmanager
@@ -126,7 +137,9 @@ def _calls(protocol: type) -> Iterator[_Call]:
             yield _Call(name, function)
 
 
-def _calling(call: _Call, channel: Caller, error: Callable[[str], Exception]) -> Callable[..., Awaitable[object]]:
+def _calling(
+    call: _Call, channel: Caller, error: Callable[[str], Exception]
+) -> Callable[..., Awaitable[object]]:
     method = call.method
 
     async def remote(_self: object, *args: object, **kwargs: object) -> object:

@@ -14,7 +14,10 @@ from hybridlab.kernel.rtnetlink import NLMSG_ERROR, RouteSocket
 
 _NLMSG_DONE = 3
 _NLM_F_DUMP = 0x300 | 0x1
-_RTM_GETLINK, _RTM_GETADDR, _RTM_GETROUTE, _RTM_GETNEIGH = 18, 22, 26, 30
+_RTM_GETLINK = 18
+_RTM_GETADDR = 22
+_RTM_GETROUTE = 26
+_RTM_GETNEIGH = 30
 _AF_BRIDGE = 7
 _IFF_UP = 1
 _NESTED = 0x8000
@@ -106,7 +109,9 @@ def addresses(route: RouteSocket) -> list[dict[str, Any]]:
         _, prefix_length, _, _, index = struct.unpack_from("BBBBi", message)
         attrs = attributes(message[8:])
         address = socket.inet_ntoa(attrs.get(2) or attrs[1])
-        found.append({"dev": names.get(index, str(index)), "local": address, "prefixlen": prefix_length})
+        found.append(
+            {"dev": names.get(index, str(index)), "local": address, "prefixlen": prefix_length}
+        )
     return found
 
 
@@ -168,6 +173,10 @@ def forwarding(route: RouteSocket) -> list[dict[str, Any]]:
         attrs = attributes(message[12:])
         if flags & _NTF_SELF and 1 in attrs and 2 in attrs:
             found.append(
-                {"mac": _mac(attrs[2]), "dev": names.get(index, str(index)), "dst": socket.inet_ntoa(attrs[1])}
+                {
+                    "mac": _mac(attrs[2]),
+                    "dev": names.get(index, str(index)),
+                    "dst": socket.inet_ntoa(attrs[1]),
+                }
             )
     return found

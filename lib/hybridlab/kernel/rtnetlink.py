@@ -16,31 +16,55 @@ from types import TracebackType
 from hybridlab.kernel.errors import KernelError
 
 NLMSG_ERROR = 2
-NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
-NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+NLM_F_REQUEST = 0x1
+NLM_F_ACK = 0x4
+NLM_F_REPLACE = 0x100
+NLM_F_EXCL = 0x200
+NLM_F_CREATE = 0x400
 _NLM_F_ACK_TLVS = 0x200
 _NLM_F_CAPPED = 0x100
 
-RTM_NEWLINK, RTM_DELLINK = 16, 17
-RTM_NEWADDR, RTM_DELADDR = 20, 21
-RTM_NEWROUTE, RTM_DELROUTE = 24, 25
-RTM_NEWNEIGH, RTM_DELNEIGH = 28, 29
+RTM_NEWLINK = 16
+RTM_DELLINK = 17
+RTM_NEWADDR = 20
+RTM_DELADDR = 21
+RTM_NEWROUTE = 24
+RTM_DELROUTE = 25
+RTM_NEWNEIGH = 28
+RTM_DELNEIGH = 29
 
-_SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
+_SOL_NETLINK = 270
+_NETLINK_CAP_ACK = 10
+_NETLINK_EXT_ACK = 11
 _AF_BRIDGE = 7
 _NDA_VNI = 7
 _IFF_UP = 1
 
-_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 4, 10, 18, 28
-_IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
-_VXLAN_ID, _VXLAN_LINK, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT, _VXLAN_UDP_CSUM = 1, 3, 4, 7, 15, 18
+_IFLA_ADDRESS = 1
+_IFLA_IFNAME = 3
+_IFLA_MTU = 4
+_IFLA_MASTER = 10
+_IFLA_LINKINFO = 18
+_IFLA_NET_NS_FD = 28
+_IFLA_INFO_KIND = 1
+_IFLA_INFO_DATA = 2
+_VETH_INFO_PEER = 1
+_VXLAN_ID = 1
+_VXLAN_LINK = 3
+_VXLAN_LOCAL = 4
+_VXLAN_LEARNING = 7
+_VXLAN_PORT = 15
+_VXLAN_UDP_CSUM = 18
 
-_RTN_UNICAST, _RTN_BLACKHOLE = 1, 6
+_RTN_UNICAST = 1
+_RTN_BLACKHOLE = 6
 _RTA_PREFSRC = 7
 _RT_TABLE_MAIN = 254
-_RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK = 0, 253
+_RT_SCOPE_UNIVERSE = 0
+_RT_SCOPE_LINK = 253
 _RTNH_F_ONLINK = 4
-PROTO_BOOT, PROTO_CALICO = 3, 80
+PROTO_BOOT = 3
+PROTO_CALICO = 80
 """Route origins as ``ip route`` shows them; Felix marks its own with 80."""
 
 _NUD_PERMANENT = 0x80
@@ -93,7 +117,10 @@ class RouteSocket:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -112,7 +139,8 @@ class RouteSocket:
         Raises KernelError for the first refused change; later changes of the same datagram were still tried.
         """
         while self._queue:
-            batch, self._queue = self._queue[:_PER_DATAGRAM], self._queue[_PER_DATAGRAM:]
+            batch = self._queue[:_PER_DATAGRAM]
+            self._queue = self._queue[_PER_DATAGRAM:]
             self._socket.send(b"".join(message for *_, message in batch))
             pending = {sequence: (what, tolerated) for sequence, what, tolerated, _ in batch}
             refused: KernelError | None = None
@@ -138,9 +166,19 @@ class RouteSocket:
             offset += length + (-length % 4)
         return refused
 
-    def _add(self, kind: int, body: bytes, flags: int, what: str, *, tolerated: frozenset[int] = frozenset()) -> None:
+    def _add(
+        self,
+        kind: int,
+        body: bytes,
+        flags: int,
+        what: str,
+        *,
+        tolerated: frozenset[int] = frozenset(),
+    ) -> None:
         self._sequence += 1
-        header = struct.pack("IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self._sequence, 0)
+        header = struct.pack(
+            "IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self._sequence, 0
+        )
         self._queue.append((self._sequence, what, tolerated, header + body))
 
     def add_veth(
@@ -159,7 +197,11 @@ class RouteSocket:
 
         The interface indexes are the caller's choice, so that nothing has to be looked up afterwards.
         """
-        other = _link_header(peer_index) + attribute(_IFLA_IFNAME, _name(peer)) + attribute(_IFLA_MTU, _u32(mtu))
+        other = (
+            _link_header(peer_index)
+            + attribute(_IFLA_IFNAME, _name(peer))
+            + attribute(_IFLA_MTU, _u32(mtu))
+        )
         if peer_mac:
             other += attribute(_IFLA_ADDRESS, _mac(peer_mac))
         if peer_netns is not None:
@@ -175,7 +217,11 @@ class RouteSocket:
 
     def add_bridge(self, name: str, *, index: int, mac: str | None = None) -> None:
         """A bridge, up.  Without ports it is a place for an address; kernels may lack the device type ``dummy``."""
-        body = _link_header(index, up=True) + attribute(_IFLA_IFNAME, _name(name)) + _link_info("bridge")
+        body = (
+            _link_header(index, up=True)
+            + attribute(_IFLA_IFNAME, _name(name))
+            + _link_info("bridge")
+        )
         if mac is not None:
             body += attribute(_IFLA_ADDRESS, _mac(mac))
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add bridge {name}")
@@ -210,9 +256,13 @@ class RouteSocket:
             + attribute(_IFLA_MTU, _u32(mtu))
             + _link_info("vxlan", data)
         )
-        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {identifier}")
+        self._add(
+            RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {identifier}"
+        )
 
-    def set_link(self, index: int, *, up: bool = True, master: int | None = None, what: str = "") -> None:
+    def set_link(
+        self, index: int, *, up: bool = True, master: int | None = None, what: str = ""
+    ) -> None:
         """Bring a link up or down, and put it into a bridge."""
         body = _link_header(index, up=up, change=True)
         if master is not None:
@@ -231,7 +281,12 @@ class RouteSocket:
     def add_address(self, index: int, address: str, prefix_length: int) -> None:
         """Add an IPv4 address, or find it there already."""
         body = _address(index, address, prefix_length)
-        self._add(RTM_NEWADDR, body, NLM_F_CREATE | NLM_F_REPLACE, f"add address {address}/{prefix_length}")
+        self._add(
+            RTM_NEWADDR,
+            body,
+            NLM_F_CREATE | NLM_F_REPLACE,
+            f"add address {address}/{prefix_length}",
+        )
 
     def delete_address(self, index: int, address: str, prefix_length: int) -> None:
         body = _address(index, address, prefix_length)
@@ -246,14 +301,29 @@ class RouteSocket:
             f"set neighbour {address} at {mac}",
         )
 
-    def delete_neighbour(self, index: int, address: str, *, tolerated: frozenset[int] = frozenset()) -> None:
-        self._add(RTM_DELNEIGH, _neighbour(index, address), 0, f"delete neighbour {address}", tolerated=tolerated)
+    def delete_neighbour(
+        self, index: int, address: str, *, tolerated: frozenset[int] = frozenset()
+    ) -> None:
+        self._add(
+            RTM_DELNEIGH,
+            _neighbour(index, address),
+            0,
+            f"delete neighbour {address}",
+            tolerated=tolerated,
+        )
 
-    def set_forwarding(self, index: int, mac: str, destination: str, identifier: int | None = None) -> None:
+    def set_forwarding(
+        self, index: int, mac: str, destination: str, identifier: int | None = None
+    ) -> None:
         """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``, with the device's VNI
         or another one."""
         body = _forwarding(index, mac, destination, identifier)
-        self._add(RTM_NEWNEIGH, body, NLM_F_CREATE | NLM_F_REPLACE, f"set forwarding entry {mac} to {destination}")
+        self._add(
+            RTM_NEWNEIGH,
+            body,
+            NLM_F_CREATE | NLM_F_REPLACE,
+            f"set forwarding entry {mac} to {destination}",
+        )
 
     def delete_forwarding(
         self,
@@ -287,7 +357,9 @@ class RouteSocket:
             body += attribute(_RTA_PREFSRC, socket.inet_aton(source))
         self._add(RTM_NEWROUTE, body, NLM_F_CREATE | NLM_F_REPLACE, f"set route {network}")
 
-    def delete_route(self, network: str, *, index: int | None = None, tolerated: frozenset[int] = frozenset()) -> None:
+    def delete_route(
+        self, network: str, *, index: int | None = None, tolerated: frozenset[int] = frozenset()
+    ) -> None:
         """Remove the route to a network, of any kind, from the main table."""
         packed, length = _network(network)
         body = struct.pack("BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, 0, 255, 0, 0)
@@ -347,12 +419,22 @@ def _forwarding(index: int, mac: str, destination: str, vni: int | None) -> byte
     return body if vni is None else body + attribute(_NDA_VNI, _u32(vni))
 
 
-def _route(network: str, index: int | None, via: str | None, *, onlink: bool, blackhole: bool, protocol: int) -> bytes:
+def _route(
+    network: str,
+    index: int | None,
+    via: str | None,
+    *,
+    onlink: bool,
+    blackhole: bool,
+    protocol: int,
+) -> bytes:
     packed, length = _network(network)
     kind = _RTN_BLACKHOLE if blackhole else _RTN_UNICAST
     scope = _RT_SCOPE_UNIVERSE if via or blackhole else _RT_SCOPE_LINK
     flags = _RTNH_F_ONLINK if onlink else 0
-    body = struct.pack("BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, protocol, scope, kind, flags)
+    body = struct.pack(
+        "BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, protocol, scope, kind, flags
+    )
     if length:
         body += attribute(1, packed)
     if via:

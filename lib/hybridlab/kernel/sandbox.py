@@ -46,7 +46,9 @@ class Sandbox:
     resolver_options: tuple[str, ...] = ()
     etc_hosts: str = ""
 
-    def socket(self, family: int = sockets.AF_INET, kind: int = sockets.SOCK_STREAM, proto: int = 0) -> sockets.socket:
+    def socket(
+        self, family: int = sockets.AF_INET, kind: int = sockets.SOCK_STREAM, proto: int = 0
+    ) -> sockets.socket:
         """A socket born in this namespace: non-blocking, close-on-exec.  Raises OSError as ``socket()`` does."""
         with namespaces.entered(self.netns):
             return sockets.socket(family, kind | sockets.SOCK_NONBLOCK, proto)

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ACK, RST = 0x10, 0x04
+ACK = 0x10
+RST = 0x04
 
 _IPV4 = 0x0800
 _TCP = 6
@@ -49,13 +50,18 @@ class Segment:
 
 def encode(segment: Segment, data: bytes = b"") -> bytes:
     """The IPv4 packet of a segment without options."""
-    source, destination = socket.inet_aton(segment.source), socket.inet_aton(segment.destination)
+    source = socket.inet_aton(segment.source)
+    destination = socket.inet_aton(segment.destination)
     ports = (segment.source_port, segment.destination_port)
     numbers = (segment.sequence & 0xFFFFFFFF, segment.acknowledged & 0xFFFFFFFF)
     tcp = struct.pack("!HHIIBBHHH", *ports, *numbers, 5 << 4, segment.flags, 0, 0, 0) + data
     pseudo = source + destination + struct.pack("!BBH", 0, _TCP, len(tcp))
     tcp = tcp[:16] + struct.pack("!H", _checksum(pseudo + tcp)) + tcp[18:]
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, _TCP, 0) + source + destination
+    head = (
+        struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, _TCP, 0)
+        + source
+        + destination
+    )
     return head[:10] + struct.pack("!H", _checksum(head)) + head[12:] + tcp
 
 
@@ -66,9 +72,14 @@ def decode(packet: bytes) -> Segment | None:
     start = (packet[0] & 15) * 4
     if len(packet) < start + 20:
         return None
-    source_port, destination_port, sequence, acknowledged, _, flags = struct.unpack_from("!HHIIBB", packet, start)
-    source, destination = socket.inet_ntoa(packet[12:16]), socket.inet_ntoa(packet[16:20])
-    return Segment(source, source_port, destination, destination_port, sequence, acknowledged, flags)
+    source_port, destination_port, sequence, acknowledged, _, flags = struct.unpack_from(
+        "!HHIIBB", packet, start
+    )
+    source = socket.inet_ntoa(packet[12:16])
+    destination = socket.inet_ntoa(packet[16:20])
+    return Segment(
+        source, source_port, destination, destination_port, sequence, acknowledged, flags
+    )
 
 
 def _checksum(data: bytes) -> int:
@@ -86,14 +97,18 @@ class LinkSocket:
     """
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, socket.htons(_IPV4))
+        self._socket = socket.socket(
+            socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, socket.htons(_IPV4)
+        )
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self.listen(on=False)
 
     def listen(self, *, on: bool) -> None:
         """Hear TCP segments without data from now on, or nothing; what was heard before is forgotten."""
         program = _BARE_INCOMING_TCP if on else _NOTHING
-        instructions = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+        instructions = ctypes.create_string_buffer(
+            b"".join(struct.pack("HBBI", *step) for step in program)
+        )
         header = struct.pack("HL", len(program), ctypes.addressof(instructions))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, header)
         for _ in self._received():
@@ -105,7 +120,9 @@ class LinkSocket:
 
     def heard(self, seconds: float) -> Iterator[Segment]:
         """What has come, after at most so many seconds of waiting for the first."""
-        waiting = select.poll()  # not select(): a lab with many connections has descriptors above 1023
+        waiting = (
+            select.poll()
+        )  # not select(): a lab with many connections has descriptors above 1023
         waiting.register(self._socket, select.POLLIN)
         if waiting.poll(seconds * 1000):
             for packet in self._received():

@@ -37,10 +37,14 @@ def decoder(hint: Any) -> _Decoder:
         return _tuple_decoder(typing.get_args(hint))
     if origin in (Sequence, list):
         item = decoder(typing.get_args(hint)[0])
-        return lambda value, at: [item(v, f"{at}[{i}]") for i, v in enumerate(_expect(list, value, at))]
+        return lambda value, at: [
+            item(v, f"{at}[{i}]") for i, v in enumerate(_expect(list, value, at))
+        ]
     if origin is dict:
         item = decoder(typing.get_args(hint)[1])
-        return lambda value, at: {k: item(v, f"{at}.{k}") for k, v in _expect(dict, value, at).items()}
+        return lambda value, at: {
+            k: item(v, f"{at}.{k}") for k, v in _expect(dict, value, at).items()
+        }
     if origin in (types.UnionType, typing.Union):
         return _optional_decoder(hint)
     if origin is typing.Literal:
@@ -56,7 +60,9 @@ def decoder(hint: Any) -> _Decoder:
 
 def _expect(kind: type, value: Any, at: str) -> Any:
     if type(value) is not kind:
-        raise ShapeError(f"{at}: expected {kind.__name__}, got {type(value).__name__} {value!r:.80}")
+        raise ShapeError(
+            f"{at}: expected {kind.__name__}, got {type(value).__name__} {value!r:.80}"
+        )
     return value
 
 
@@ -80,14 +86,20 @@ def _dataclass_decoder(cls: type) -> _Decoder:
 def _tuple_decoder(args: tuple[Any, ...]) -> _Decoder:
     if len(args) == 2 and args[1] is Ellipsis:
         item = decoder(args[0])
-        return lambda value, at: tuple(item(v, f"{at}[{i}]") for i, v in enumerate(_expect(list, value, at)))
+        return lambda value, at: tuple(
+            item(v, f"{at}[{i}]") for i, v in enumerate(_expect(list, value, at))
+        )
     items = [decoder(a) for a in args]
 
     def decode(value: Any, at: str) -> Any:
         given = _expect(list, value, at)
         if len(given) != len(items):
-            raise ShapeError(f"{at}: expected a list of length {len(items)}, got one of length {len(given)}")
-        return tuple(item(v, f"{at}[{i}]") for i, (item, v) in enumerate(zip(items, given, strict=True)))
+            raise ShapeError(
+                f"{at}: expected a list of length {len(items)}, got one of length {len(given)}"
+            )
+        return tuple(
+            item(v, f"{at}[{i}]") for i, (item, v) in enumerate(zip(items, given, strict=True))
+        )
 
     return decode
 
@@ -110,7 +122,9 @@ def _optional_decoder(hint: Any) -> _Decoder:
 def _literal_decoder(allowed: tuple[Any, ...]) -> _Decoder:
     def decode(value: Any, at: str) -> Any:
         if value not in allowed:
-            raise ShapeError(f"{at}: expected one of {', '.join(map(str, allowed))}, got {value!r:.80}")
+            raise ShapeError(
+                f"{at}: expected one of {', '.join(map(str, allowed))}, got {value!r:.80}"
+            )
         return value
 
     return decode

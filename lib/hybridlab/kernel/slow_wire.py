@@ -15,7 +15,8 @@ from hybridlab.kernel import namespaces
 
 _ETH_P_ALL = 3
 _PACKET_OUTGOING = 4
-_SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
+_SIOCETHTOOL = 0x8946
+_ETHTOOL_STXCSUM = 0x17
 _LARGEST = 65536
 """bytes.  Of a frame."""
 

@@ -121,7 +121,9 @@ class Channel:
         _close_all(received)
         return result
 
-    async def call_fds(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> tuple[Any, list[int]]:
+    async def call_fds(
+        self, method: str, params: object = None, *, fds: Sequence[int] = ()
+    ) -> tuple[Any, list[int]]:
         """As :meth:`call`, and also return the descriptors of the answer, which are the caller's from then on."""
         self._next_id += 1
         number = self._next_id
@@ -156,7 +158,9 @@ class Channel:
             handler = self._handlers.get(method)
             if handler is None:
                 _close_all(fds)
-                raise Refused(f"there is no method {method}; known are {', '.join(sorted(self._handlers))}")
+                raise Refused(
+                    f"there is no method {method}; known are {', '.join(sorted(self._handlers))}"
+                )
             result = await handler(params, fds)
             reply = result if isinstance(result, DescriptorReply) else DescriptorReply(result)
             try:
@@ -178,7 +182,11 @@ class Channel:
     def _answer_error(self, number: int, error: Exception) -> None:
         words = str(error) if isinstance(error, (Refused, KernelError, ShapeError)) else repr(error)
         if not self._closed.done():
-            self._send(orjson.dumps({"id": number, "error": {"kind": type(error).__name__, "message": words}}))
+            self._send(
+                orjson.dumps(
+                    {"id": number, "error": {"kind": type(error).__name__, "message": words}}
+                )
+            )
 
     async def wait_closed(self) -> str:
         """Return, once either side has closed, why."""
@@ -216,7 +224,9 @@ class Channel:
         if self._closed.done():
             raise ChannelClosed(f"{self.peer} is gone: {self._closed.result()}")
         if len(fds) > _MAX_FDS:
-            raise ValueError(f"too many descriptors in one message: {len(fds)}; the kernel takes {_MAX_FDS}")
+            raise ValueError(
+                f"too many descriptors in one message: {len(fds)}; the kernel takes {_MAX_FDS}"
+            )
         waiting = bool(self._unsent)
         self._unsent.append((memoryview(line + b"\n"), [os.dup(fd) for fd in fds]))
         if not waiting:
@@ -243,7 +253,9 @@ class Channel:
 
     def _readable(self) -> None:
         try:
-            data, ancillary, flags, _ = self._sock.recvmsg(_CHUNK, _FD_SPACE, socket.MSG_CMSG_CLOEXEC)
+            data, ancillary, flags, _ = self._sock.recvmsg(
+                _CHUNK, _FD_SPACE, socket.MSG_CMSG_CLOEXEC
+            )
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -255,7 +267,9 @@ class Channel:
                 received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
                 self._received_fds.extend(received)
         if flags & socket.MSG_CTRUNC:
-            self.end(open_files.exhausted(errno.EMFILE))  # descriptors were cut off: the queue can no longer be paired
+            self.end(
+                open_files.exhausted(errno.EMFILE)
+            )  # descriptors were cut off: the queue can no longer be paired
             return
             return
         if not data:

@@ -13,7 +13,9 @@ from hybridlab.kernel import enter, namespaces, preflight
 
 def start() -> NoReturn:
     """Wait for nothing and nobody: a parent that is gone already means there is no lab to be."""
-    control, parent, settings = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    control = int(sys.argv[1])
+    parent = int(sys.argv[2])
+    settings = sys.argv[3]
     os.set_inheritable(control, False)
     lack = preflight.enter_or_lack()
     # Entering a user namespace clears the parent-death signal, hence only now; and the parent may have died before.

@@ -12,7 +12,8 @@ class RemoteHost:
     """``runtime.applet.Host`` of one node."""
 
     def __init__(self, hosts: WindowsHosts, node: str) -> None:
-        self._hosts, self._node = hosts, node
+        self._hosts = hosts
+        self._node = node
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
         found = await self._hosts.ask(self._node, question, dict(arguments))

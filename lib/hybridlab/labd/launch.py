@@ -32,7 +32,8 @@ if TYPE_CHECKING:  # asyncio costs 40 ms and is imported while labd already star
 
     from hybridlab.kernel.wire import Channel
 
-READY, FAILED = "labd.ready", "labd.failed"
+READY = "labd.ready"
+FAILED = "labd.failed"
 """The first event that labd sends is one of these."""
 
 
@@ -92,12 +93,16 @@ class Labd:
         ended.cancel()
         if not hello.done():
             status = await self._collect()
-            raise LabdFailed(f"labd ended before it was ready (exit status {status}); its log says why")
+            raise LabdFailed(
+                f"labd ended before it was ready (exit status {status}); its log says why"
+            )
         event, params = hello.result()
         if event == FAILED:
             lacks = tuple(Lack(**item) for item in params["lacks"])
             await self.close()
-            raise LabdFailed("this machine does not allow a lab: " + "; ".join(map(str, lacks)), lacks)
+            raise LabdFailed(
+                "this machine does not allow a lab: " + "; ".join(map(str, lacks)), lacks
+            )
         return channel
 
     async def close(self, *, patience: float = 5.0) -> None:

@@ -47,7 +47,9 @@ def run(control: int, settings_json: str, probe: int) -> int:
             return 1
         enter.mount_own_proc()
         open_files.raise_limit()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # programs in pods are not to ignore it where a shell had that
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # programs in pods are not to ignore it where a shell had that
         log.begin("labd")
         settings = from_json(LabdSettings, orjson.loads(settings_json))
         keep_numbers(settings.nodes + 1)  # of the nodes and of the underlay

@@ -25,7 +25,12 @@ def plane_of(profile: Profile) -> Plane:
 
 def fault_types(kind: str | None = None) -> dict[str, FaultType]:
     """Every fault by name, or those that exist on one plane; a fault of one plane is in that plane's folder."""
-    from hybridlab.faults.registry import TYPES  # nothing but a lab and the list of faults needs them
+    from hybridlab.faults.registry import (
+        TYPES,  # nothing but a lab and the list of faults needs them
+    )
 
     planes = PLANES.values() if kind is None else (PLANES[kind],)
-    return {found.name: found for found in (*(fault for plane in planes for fault in plane.fault_types()), *TYPES)}
+    return {
+        found.name: found
+        for found in (*(fault for plane in planes for fault in plane.fault_types()), *TYPES)
+    }

@@ -2,7 +2,13 @@
 
 from hybridlab.powershell.objects import NetObject
 
-_ADDRESS_FLAGS = ("IsIPv6Multicast", "IsIPv6LinkLocal", "IsIPv6SiteLocal", "IsIPv6Teredo", "IsIPv4MappedToIPv6")
+_ADDRESS_FLAGS = (
+    "IsIPv6Multicast",
+    "IsIPv6LinkLocal",
+    "IsIPv6SiteLocal",
+    "IsIPv6Teredo",
+    "IsIPv4MappedToIPv6",
+)
 
 
 def ip_address(text: str) -> NetObject:

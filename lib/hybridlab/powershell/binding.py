@@ -99,10 +99,16 @@ def bind(call: Call, parameters: Sequence[Declared]) -> None:
         one = next((item for item in named if key in (item.name.lower(), item.alias)), None)
         if one is None:
             raise NotEmulated(f"parameter -{given.parameter} of {call.name}")
-        if one.name.lower() in call.bound or (one.kind != "?" and (not waiting or waiting[0].parameter)):
+        if one.name.lower() in call.bound or (
+            one.kind != "?" and (not waiting or waiting[0].parameter)
+        ):
             raise _refused(call)
-        call.bound[one.name.lower()] = True if one.kind == "?" else _converted(one, waiting.pop(0).value)
-    for place in sorted((item for item in parameters if item.position), key=lambda item: item.position):
+        call.bound[one.name.lower()] = (
+            True if one.kind == "?" else _converted(one, waiting.pop(0).value)
+        )
+    for place in sorted(
+        (item for item in parameters if item.position), key=lambda item: item.position
+    ):
         if bare and place.name.lower() not in call.bound:
             call.bound[place.name.lower()] = _converted(place, bare.pop(0))
     if bare and not any(item.kind == "*" for item in parameters):

@@ -3,7 +3,18 @@
 import asyncio
 from functools import cache
 
-from hybridlab.powershell import dotnet, host, items, json_text, network, piping, registry, remote_access, web, writing
+from hybridlab.powershell import (
+    dotnet,
+    host,
+    items,
+    json_text,
+    network,
+    piping,
+    registry,
+    remote_access,
+    web,
+    writing,
+)
 from hybridlab.powershell.faults import Fault
 from hybridlab.powershell.flow import Exit
 from hybridlab.powershell.interpreter import Interpreter
@@ -22,7 +33,8 @@ _VALUES = {"-executionpolicy": "bypass", "-outputformat": "text"}
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """The script's words, or the file's path with its arguments: one of the two.  Raises NotEmulated."""
     while words:
-        word, flag = words[0], words[0].lower()
+        word = words[0]
+        flag = words[0].lower()
         if not word.startswith(("-", "/")):
             return words, []
         words = words[1:]
@@ -41,7 +53,18 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 def library() -> Library:
     """All cmdlets and types."""
     made = Library()
-    for module in (writing, piping, json_text, items, web, network, dotnet, host, registry, remote_access):
+    for module in (
+        writing,
+        piping,
+        json_text,
+        items,
+        web,
+        network,
+        dotnet,
+        host,
+        registry,
+        remote_access,
+    ):
         module.add_to(made)
     return made
 
@@ -53,7 +76,14 @@ async def run(process: Process) -> int:
     except NotEmulated as missing:
         await process.stderr.write(f"not emulated: {missing}\n".encode())
         return 1
-    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         # a defect of this emulation: the script fails by name, as with all that is missing, and the lab goes on
         words = f"this script ({type(error).__name__} in the lab's PowerShell: {error})"
         await process.stderr.write(f"not emulated: {words}\n".encode())

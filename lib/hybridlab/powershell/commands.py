@@ -62,7 +62,8 @@ class Commands(Expressions):
         start = self.at
         if self.take("&"):
             self.space()
-        outside, self._commas = self._commas, True
+        outside = self._commas
+        self._commas = True
         name = self._argument_value()
         arguments: list[Node] = []
         while True:
@@ -73,7 +74,9 @@ class Commands(Expressions):
                 raise NotEmulated("redirection")
             arguments.append(self._word())
         self._commas = outside
-        return s.Command(start, arguments[-1].end if arguments else name.end, name, tuple(arguments))
+        return s.Command(
+            start, arguments[-1].end if arguments else name.end, name, tuple(arguments)
+        )
 
     def _word(self) -> Node:
         start = self.at

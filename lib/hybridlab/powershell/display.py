@@ -56,7 +56,12 @@ def _shown(value: object) -> str:
     if isinstance(value, HashTable):
         value = [f"[{to_text(key)}, {to_text(item)}]" for key, item in value.items()]
     if isinstance(value, list):
-        return "{" + ", ".join(to_text(item) for item in value[:4]) + ("..." if len(value) > 4 else "") + "}"
+        return (
+            "{"
+            + ", ".join(to_text(item) for item in value[:4])
+            + ("..." if len(value) > 4 else "")
+            + "}"
+        )
     return to_text(value)
 
 

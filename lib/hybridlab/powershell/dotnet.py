@@ -21,7 +21,9 @@ async def _dns(shell: Shell, name: str, arguments: list[object] | None) -> objec
     try:
         return [ip_address(text) for text in await shell.process.net.resolve(wanted, timeout=15.0)]
     except dns.NameNotFound:
-        raise call_fault("GetHostAddresses", 1, "No such host is known", "SocketException") from None
+        raise call_fault(
+            "GetHostAddresses", 1, "No such host is known", "SocketException"
+        ) from None
     except dns.ResolverSilent:
         words = "This is usually a temporary error during hostname resolution and means that the local server did not "
         words += "receive a response from an authoritative server"
@@ -62,7 +64,9 @@ def tcp_client(shell: Shell) -> object:
             """Whether it is done in time.  Raises Fault where it failed."""
             done, _ = await asyncio.wait({running}, timeout=to_int(milliseconds) / 1000)
             if done and (error := running.exception()) is not None:
-                raise call_fault("Wait", 1, "One or more errors occurred.", "AggregateException") from error
+                raise call_fault(
+                    "Wait", 1, "One or more errors occurred.", "AggregateException"
+                ) from error
             return bool(done)
 
         task = NetObject("System.Threading.Tasks.Task")
@@ -81,5 +85,9 @@ def tcp_client(shell: Shell) -> object:
 
 def add_to(library: Library) -> None:
     """Register types and constructors."""
-    library.types |= {"net.dns": _dns, "text.encoding": _encodings, "diagnostics.stopwatch": _stopwatch}
+    library.types |= {
+        "net.dns": _dns,
+        "text.encoding": _encodings,
+        "diagnostics.stopwatch": _stopwatch,
+    }
     library.constructors |= {"net.httplistener": http_listener, "net.sockets.tcpclient": tcp_client}

@@ -6,7 +6,14 @@ from abc import ABC, abstractmethod
 from hybridlab.powershell import operators
 from hybridlab.powershell import syntax as s
 from hybridlab.powershell.faults import Fault
-from hybridlab.powershell.objects import HashTable, NetObject, enumerate_value, to_text, truth, unwrap
+from hybridlab.powershell.objects import (
+    HashTable,
+    NetObject,
+    enumerate_value,
+    to_text,
+    truth,
+    unwrap,
+)
 from hybridlab.powershell.shell import Library
 from hybridlab.powershell.syntax import Node, NotEmulated
 from hybridlab.runtime.applet import Process
@@ -71,12 +78,18 @@ class Evaluation(ABC):
             case s.Variable():
                 self.store_variable(node.target, value)
             case s.Member(static=False, arguments=None):
-                owner, name = await self.value(node.target.target), node.target.name
-                if not isinstance(owner, NetObject) or not owner.has(name) or callable(owner.properties.get(name)):
+                owner = await self.value(node.target.target)
+                name = node.target.name
+                if (
+                    not isinstance(owner, NetObject)
+                    or not owner.has(name)
+                    or callable(owner.properties.get(name))
+                ):
                     raise NotEmulated(f"assignment to property {name}")
                 owner.put(name, value)
             case s.Index():
-                owner, key = await self.value(node.target.target), await self.value(node.target.index)
+                owner = await self.value(node.target.target)
+                key = await self.value(node.target.index)
                 if not isinstance(owner, HashTable):
                     raise NotEmulated("assignment to an element of this value")
                 owner.set(key, value)
@@ -106,7 +119,8 @@ class Evaluation(ABC):
         raise NotEmulated("null as output of this expression")
 
     async def _binary(self, node: s.Binary) -> object:
-        left, operator = await self.value(node.left), node.operator
+        left = await self.value(node.left)
+        operator = node.operator
         if operator in ("and", "or"):
             if truth(left) != (operator == "and"):
                 return truth(left)
@@ -118,7 +132,9 @@ class Evaluation(ABC):
             return _formatted(to_text(left), list(right) if isinstance(right, list) else [right])
         return self.comparison(operator, left, right, sensitive=node.sensitive)
 
-    def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> bool:
+    def comparison(
+        self, operator: str, left: object, right: object, *, sensitive: bool = False
+    ) -> bool:
         """A comparison; ``-match`` sets ``$Matches``."""
 
         def remember(groups: HashTable) -> None:
@@ -127,8 +143,11 @@ class Evaluation(ABC):
         return operators.compare(operator, left, right, remember, sensitive=sensitive)
 
     async def _member(self, node: s.Member) -> object:
-        owner, name = await self.value(node.target), node.name
-        arguments = None if node.arguments is None else [await self.value(item) for item in node.arguments]
+        owner = await self.value(node.target)
+        name = node.name
+        arguments = (
+            None if node.arguments is None else [await self.value(item) for item in node.arguments]
+        )
         try:
             if isinstance(owner, s.TypeName):
                 return await self._static(owner, name, arguments)
@@ -202,7 +221,9 @@ def _formatted(template: str, arguments: list[object]) -> str:
     """``-f`` with holes that are numbers alone, ``{0}``."""
     parts = re.split(r"\{(\d+)\}", template)
     holes = [int(hole) for hole in parts[1::2]]
-    if any(set(text) & set("{}") for text in parts[::2]) or any(hole >= len(arguments) for hole in holes):
+    if any(set(text) & set("{}") for text in parts[::2]) or any(
+        hole >= len(arguments) for hole in holes
+    ):
         raise NotEmulated(f"the format {template}")
     if any(isinstance(argument, (list, bytes)) for argument in arguments):
         raise NotEmulated("-f of an array")

@@ -115,7 +115,8 @@ class Expressions(Scanner):
         while not self.done:
             if self.here == "[" and not isinstance(node, s.ScriptBlock):
                 self.at += 1
-                outside, self._commas = self._commas, True
+                outside = self._commas
+                self._commas = True
                 self.space(lines=True)
                 index = self.expression()
                 self.space(lines=True)
@@ -149,10 +150,13 @@ class Expressions(Scanner):
             self.expect(")")
         elif self.here == "{":
             raise NotEmulated("a script block after a member's name")
-        return s.Member(start, self.at, node, word[0], static, None if arguments is None else tuple(arguments))
+        return s.Member(
+            start, self.at, node, word[0], static, None if arguments is None else tuple(arguments)
+        )
 
     def _argument(self) -> Node:
-        outside, self._commas = self._commas, False
+        outside = self._commas
+        self._commas = False
         try:
             return self.expression()
         finally:
@@ -185,7 +189,8 @@ class Expressions(Scanner):
     def _group(self) -> Node:
         start = self.at
         self.at += 1
-        outside, self._commas = self._commas, True
+        outside = self._commas
+        self._commas = True
         self.space(lines=True)
         inner = self.statement()
         self.space(lines=True)
@@ -208,7 +213,8 @@ class Expressions(Scanner):
 
     def _quoted(self) -> Node:
         """A text in quotes; what ``$`` and a backtick do in double ones is not emulated."""
-        start, quote = self.at, self.here
+        start = self.at
+        quote = self.here
         match = (_SINGLE if quote == "'" else _DOUBLE).match(self.text, self.at)
         if not match:
             raise self.unexpected()

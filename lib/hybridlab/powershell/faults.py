@@ -78,7 +78,12 @@ def fold(text: str, width: int) -> list[str]:
     lines = []
     for line in text.splitlines() or [""]:
         lines += textwrap.wrap(
-            line, width, drop_whitespace=False, replace_whitespace=False, expand_tabs=False, break_on_hyphens=False
+            line,
+            width,
+            drop_whitespace=False,
+            replace_whitespace=False,
+            expand_tabs=False,
+            break_on_hyphens=False,
         ) or [""]
     return [line.rstrip() if line.strip() else "" for line in lines]
 

@@ -36,10 +36,14 @@ async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> obje
     """They say it by Write-Error inside a function, so that neither ``$?`` nor the exit status tells it."""
     if kind != "hns-silent":
         fault = Fault(
-            message, "NotSpecified: (:) [Write-Error], WriteErrorException",
-            "Microsoft.PowerShell.Commands.WriteErrorException", source=call.name, at=call.node, terminating=False,
+            message,
+            "NotSpecified: (:) [Write-Error], WriteErrorException",
+            "Microsoft.PowerShell.Commands.WriteErrorException",
+            source=call.name,
+            at=call.node,
+            terminating=False,
             kind="Microsoft.PowerShell.Commands.WriteErrorException",
-        )  # fmt: skip
+        )
         await shell.write_error(fault, call)
     return _HNS_ANSWERS[kind]
 
@@ -55,9 +59,13 @@ async def ask(shell: Shell, call: Call, question: str, **arguments: object) -> A
         message = str(problem)
         if problem.kind == "no-service":
             name = str(arguments["name"])
-            raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", message) from None
+            raise _missing(
+                call, "ServiceController", name, "NoServiceFoundForGivenName", message
+            ) from None
         if problem.kind == "no-process":
-            raise _missing(call, "Process", str(arguments["id"]), "NoProcessFoundForGivenId", message) from None
+            raise _missing(
+                call, "Process", str(arguments["id"]), "NoProcessFoundForGivenId", message
+            ) from None
         if problem.kind in _HNS_ANSWERS:
             return await _failed_hns(shell, call, problem.kind, message)
         raise NotEmulated(message.removeprefix("not emulated: ")) from None
@@ -96,12 +104,19 @@ async def get_service(shell: Shell, call: Call) -> list[object]:
     """The services of these names."""
     found: list[object] = []
     for name in _names(call):
-        services = {key.lower(): (key, status) for key, status in (await ask(shell, call, "services")).items()}
+        services = {
+            key.lower(): (key, status)
+            for key, status in (await ask(shell, call, "services")).items()
+        }
         if name.lower() not in services:
             text = f"Cannot find any service with service name '{name}'."
             raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", text)
         key, status = services[name.lower()]
-        value = NetObject("System.ServiceProcess.ServiceControllerStatus", text=status, number=SERVICE_STATUS[status])
+        value = NetObject(
+            "System.ServiceProcess.ServiceControllerStatus",
+            text=status,
+            number=SERVICE_STATUS[status],
+        )
         properties = {"Name": key, "DisplayName": key, "Status": value}
         found.append(NetObject("System.ServiceProcess.ServiceController", properties, table=True))
     return found
@@ -179,7 +194,11 @@ async def get_host_content(shell: Shell, call: Call) -> list[object]:
 def add_to(library: Library) -> None:
     """Register them."""
     library.tools |= dict.fromkeys(CALICO_PROGRAMS, _CalicoProgram)
-    for name, question in {"Network": "networks", "Endpoint": "endpoints", "PolicyList": "policy-lists"}.items():
+    for name, question in {
+        "Network": "networks",
+        "Endpoint": "endpoints",
+        "PolicyList": "policy-lists",
+    }.items():
         library.add(f"Get-Hns{name}", "", _hns(question))
     library.add("Remove-HnsNetwork", "", _RemoveHnsNetwork)
     library.add("Get-Service", "Name@0", once(get_service), "gsv")

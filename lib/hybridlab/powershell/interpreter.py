@@ -148,7 +148,8 @@ class Interpreter(Evaluation):
 
     async def _try(self, node: s.Try, emit: Emit) -> None:
         """Errors in the catch block are those of the statement."""
-        outside, self._guarded = self._guarded, True
+        outside = self._guarded
+        self._guarded = True
         try:
             await self.run_block(node.body, emit)
         except Fault as fault:

@@ -14,7 +14,8 @@ from hybridlab.powershell.syntax import NotEmulated
 _NO_FILE = re.compile(r".*[*?\[\]].*|\w\w+:.*", re.DOTALL)
 """Wildcards, and drives of other providers: ``env:``."""
 _SYSTEM = re.compile(
-    r"([a-z]:)?[\\/]*((windows|users|program files|programdata|inetpub|license)\b.*)?|\.+", re.IGNORECASE
+    r"([a-z]:)?[\\/]*((windows|users|program files|programdata|inetpub|license)\b.*)?|\.+",
+    re.IGNORECASE,
 )
 """Folders that every Windows image has, though no file of theirs is kept."""
 

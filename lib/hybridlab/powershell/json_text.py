@@ -37,7 +37,10 @@ class _Json:
             case list():
                 return [self.plain(item, depth - 1) for item in value]
             case NetObject(custom=True):
-                return {self._text(name): self.plain(value.get(name), depth - 1) for name in value.properties}
+                return {
+                    self._text(name): self.plain(value.get(name), depth - 1)
+                    for name in value.properties
+                }
         kind = f"a {value.type_name}" if isinstance(value, NetObject) else "this value"
         raise NotEmulated(f"ConvertTo-Json of {kind} (select its properties)")
 
@@ -57,7 +60,9 @@ class _Json:
             return [json.dumps(value, ensure_ascii=False)]
         opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
         if not value:
-            raise NotEmulated("ConvertTo-Json of an empty array or object in 5.1, without -Compress")
+            raise NotEmulated(
+                "ConvertTo-Json of an empty array or object in 5.1, without -Compress"
+            )
         inside = column + 4
         lines = [opening]
         entries = list(value.items()) if isinstance(value, dict) else [("", item) for item in value]
@@ -82,7 +87,9 @@ class _ConvertToJson(Stage):
 
     async def end(self) -> None:
         depth = to_int(self.call.get("depth", JSON_DEPTH))
-        if not 0 < depth <= _LARGEST_DEPTH or any(isinstance(item, (list, bytes)) for item in self._piped):
+        if not 0 < depth <= _LARGEST_DEPTH or any(
+            isinstance(item, (list, bytes)) for item in self._piped
+        ):
             raise NotEmulated(f"ConvertTo-Json -Depth {depth} of these values")
         if self._piped:
             document = _Json(compress=self.call.flag("compress"))
@@ -92,7 +99,9 @@ class _ConvertToJson(Stage):
 def from_json(value: Any) -> object:
     """A decoded JSON value of the host as PowerShell has it."""
     if isinstance(value, dict):
-        return NetObject.of_properties(CUSTOM_OBJECT, {name: from_json(item) for name, item in value.items()})
+        return NetObject.of_properties(
+            CUSTOM_OBJECT, {name: from_json(item) for name, item in value.items()}
+        )
     if isinstance(value, list):
         return [from_json(item) for item in value]
     return value

@@ -44,7 +44,9 @@ class _Listener:
                 words = f"Failed to listen on prefix 'http://*:{port}/' because it conflicts with an existing "
                 words += "registration on the machine."
                 raise _fault("Start", words) from None
-            await self._servers.enter_async_context(http.http_server(sock, self._serve, server=_SERVER))
+            await self._servers.enter_async_context(
+                http.http_server(sock, self._serve, server=_SERVER)
+            )
         self.listening = True
 
     async def stop(self) -> None:
@@ -52,11 +54,19 @@ class _Listener:
         await self._servers.aclose()
 
     async def _serve(self, request: http.Request) -> http.Reply:
-        if not any(request.path.startswith(path) for port, path in self._prefixes if port == request.local[1]):
-            return http.Reply(404, b"<HTML><BODY><h2>Not Found</h2></BODY></HTML>", "text/html; charset=us-ascii")
+        if not any(
+            request.path.startswith(path)
+            for port, path in self._prefixes
+            if port == request.local[1]
+        ):
+            return http.Reply(
+                404, b"<HTML><BODY><h2>Not Found</h2></BODY></HTML>", "text/html; charset=us-ascii"
+            )
         response = _Response()
         await self._contexts.put(
-            NetObject("System.Net.HttpListenerContext", Request=_request(request), Response=response.shown)
+            NetObject(
+                "System.Net.HttpListenerContext", Request=_request(request), Response=response.shown
+            )
         )
         return await response.reply
 
@@ -68,8 +78,12 @@ class _Listener:
 
 def _request(request: http.Request) -> NetObject:
     url = f"http://{request.headers.get('host', f'{request.local[0]}:{request.local[1]}')}{request.target}"
-    peer = NetObject("System.Net.IPEndPoint", Address=ip_address(request.peer[0]), Port=request.peer[1])
-    return NetObject("System.Net.HttpListenerRequest", Url=NetObject("System.Uri", text=url), RemoteEndPoint=peer)
+    peer = NetObject(
+        "System.Net.IPEndPoint", Address=ip_address(request.peer[0]), Port=request.peer[1]
+    )
+    return NetObject(
+        "System.Net.HttpListenerRequest", Url=NetObject("System.Uri", text=url), RemoteEndPoint=peer
+    )
 
 
 class _Response:
@@ -81,7 +95,10 @@ class _Response:
         stream = NetObject("System.Net.HttpResponseStream")
         stream.method("Write", self._write)
         self.shown = NetObject(
-            "System.Net.HttpListenerResponse", StatusCode=200, ContentLength64=0, OutputStream=stream
+            "System.Net.HttpListenerResponse",
+            StatusCode=200,
+            ContentLength64=0,
+            OutputStream=stream,
         )
         self.shown.method("Close", self._close)
 

@@ -44,7 +44,14 @@ class _GetNetIPAddress(Stage):
 
 
 def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetObject:
-    shown = ("IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength")
+    shown = (
+        "IPAddress",
+        "InterfaceIndex",
+        "InterfaceAlias",
+        "AddressFamily",
+        "Type",
+        "PrefixLength",
+    )
     return NetObject(
         "MSFT_NetIPAddress",
         text=text,
@@ -115,9 +122,12 @@ def _tool(name: str) -> Make:
     class _Tool(Stage):
         async def alone(self) -> None:
             shell = self.shell
-            output, errors = _Lines(self), _Errors(shell.process.stderr)
+            output = _Lines(self)
+            errors = _Errors(shell.process.stderr)
             argv = (name, *_words(self.call))
-            status = await WINDOWS[name](replace(shell.process, argv=argv, stdout=output, stderr=errors))
+            status = await WINDOWS[name](
+                replace(shell.process, argv=argv, stdout=output, stderr=errors)
+            )
             await output.end()
             if errors.refused:
                 raise NotEmulated(errors.refused)
@@ -130,7 +140,9 @@ def _tool(name: str) -> Make:
 def _words(call: Call) -> list[str]:
     """A program's arguments: as they stand, variables replaced."""
     words = [given.word if given.parameter else to_text(given.value) for given in call.arguments]
-    if any(not word or '"' in word for word in words) or any(isinstance(given.value, list) for given in call.arguments):
+    if any(not word or '"' in word for word in words) or any(
+        isinstance(given.value, list) for given in call.arguments
+    ):
         raise NotEmulated(f"empty, quoted or listed arguments of {call.name}")
     return words
 

@@ -132,7 +132,11 @@ class NetObject:
         if self.text is not None:
             return self.text
         if self.custom:
-            return "@{" + "; ".join(f"{name}={_inside(self.get(name))}" for name in self.properties) + "}"
+            return (
+                "@{"
+                + "; ".join(f"{name}={_inside(self.get(name))}" for name in self.properties)
+                + "}"
+            )
         raise NotEmulated(f"the text of {self.type_name}")
 
     def method(self, name: str, call: Callable[..., object]) -> None:
@@ -147,7 +151,9 @@ class NetObject:
                 raise TypeError(name)
             inspect.signature(found).bind(*arguments)
         except TypeError:
-            raise NotEmulated(f"method {name} of {self.type_name}, arguments: {len(arguments)}") from None
+            raise NotEmulated(
+                f"method {name} of {self.type_name}, arguments: {len(arguments)}"
+            ) from None
         result: Any = found(*arguments)
         return await result if inspect.isawaitable(result) else result
 
@@ -169,7 +175,9 @@ def to_text(value: object) -> str:
         case str() | int():
             return str(value)
         case list() | bytes():
-            return " ".join(to_text(item) if not isinstance(item, list) else "System.Object[]" for item in value)
+            return " ".join(
+                to_text(item) if not isinstance(item, list) else "System.Object[]" for item in value
+            )
         case NetObject():
             return value.words()
     raise NotEmulated("the text of this value")

@@ -53,7 +53,11 @@ def add(left: object, right: object) -> object:
 def index(target: object, place: object) -> object:
     """``target[place]``."""
     if target is None:
-        raise Fault("Cannot index into a null array.", "InvalidOperation: (:) [], RuntimeException", "NullArray")
+        raise Fault(
+            "Cannot index into a null array.",
+            "InvalidOperation: (:) [], RuntimeException",
+            "NullArray",
+        )
     if isinstance(target, HashTable):
         return target.get(place)
     if not isinstance(target, (list, bytes)) or not isinstance(place, int):
@@ -61,7 +65,9 @@ def index(target: object, place: object) -> object:
     return target[place] if -len(target) <= place < len(target) else None
 
 
-def compare(operator: str, left: object, right: object, remember: Remember, *, sensitive: bool = False) -> bool:
+def compare(
+    operator: str, left: object, right: object, remember: Remember, *, sensitive: bool = False
+) -> bool:
     """One comparison of single values: strings without case unless ``sensitive``; ``match`` sets ``$Matches``."""
     if isinstance(left, (list, bytes)):
         raise NotEmulated("a comparison of an array")
@@ -86,7 +92,11 @@ def _equal(left: object, right: object, *, sensitive: bool) -> bool:
         return left == truth(right)
     if isinstance(left, int):
         return left == to_int(right)
-    if isinstance(left, NetObject) and left.text is not None and isinstance(right, (str, NetObject)):
+    if (
+        isinstance(left, NetObject)
+        and left.text is not None
+        and isinstance(right, (str, NetObject))
+    ):
         return left.text.lower() == to_text(right).lower()
     if not isinstance(left, str):
         raise NotEmulated("a comparison of these values")

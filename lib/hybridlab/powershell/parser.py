@@ -14,9 +14,42 @@ from hybridlab.powershell.syntax import Block, Node, NotEmulated
 
 _REFUSED = frozenset(
     (
-        *("filter", "class", "enum", "trap", "data", "workflow", "param", "switch", "function", "for", "do"),
-        *("begin", "process", "end", "clean", "dynamicparam", "using", "configuration", "parallel", "sequence"),
-        *("break", "continue", "return", "throw", "elseif", "finally", "else", "catch", "until", "in"),
+        *(
+            "filter",
+            "class",
+            "enum",
+            "trap",
+            "data",
+            "workflow",
+            "param",
+            "switch",
+            "function",
+            "for",
+            "do",
+        ),
+        *(
+            "begin",
+            "process",
+            "end",
+            "clean",
+            "dynamicparam",
+            "using",
+            "configuration",
+            "parallel",
+            "sequence",
+        ),
+        *(
+            "break",
+            "continue",
+            "return",
+            "throw",
+            "elseif",
+            "finally",
+            "else",
+            "catch",
+            "until",
+            "in",
+        ),
     )
 )
 _SKIPPED = re.compile(r"\A(?:\s|<#.*?#>|#[^\n]*)*", re.DOTALL)
@@ -32,7 +65,8 @@ class _Parser(Commands):
     def block(self, closing: str) -> Block:
         """Statements up to ``closing``, or to the end of the script."""
         start = self.at
-        outside, self._commas = self._commas, True
+        outside = self._commas
+        self._commas = True
         statements: list[Node] = []
         while True:
             self.space(lines=True)
@@ -103,7 +137,8 @@ class _Parser(Commands):
         return False
 
     def _if(self, start: int) -> Node:
-        condition, body = self._parentheses(), self._braces()
+        condition = self._parentheses()
+        body = self._braces()
         otherwise = self._braces() if self._follows("else") else None
         return s.If(start, self.at, condition, body, otherwise)
 

@@ -2,7 +2,14 @@
 
 from hybridlab.powershell.binding import Call
 from hybridlab.powershell.flow import Enough
-from hybridlab.powershell.objects import SELECTED, NetObject, enumerate_value, to_text, truth, unwrap
+from hybridlab.powershell.objects import (
+    SELECTED,
+    NetObject,
+    enumerate_value,
+    to_text,
+    truth,
+    unwrap,
+)
 from hybridlab.powershell.operators import to_int
 from hybridlab.powershell.shell import Library, Shell, Stage
 from hybridlab.powershell.syntax import NotEmulated, ScriptBlock
@@ -45,7 +52,9 @@ class _Where(Stage):
             await self.shell.call_block(first, keep, item)
             wanted = truth(unwrap(values))
         else:
-            wanted = self.shell.comparison(self._operator, self.shell.property(item, to_text(first)), self._given[1])
+            wanted = self.shell.comparison(
+                self._operator, self.shell.property(item, to_text(first)), self._given[1]
+            )
         if wanted:
             await self.emit(item)
 
@@ -71,7 +80,9 @@ class _Select(Stage):
             raise NotEmulated("properties that Select-Object takes from this value")
         if self._expanded:
             if isinstance(item, NetObject) and not item.has(self._expanded):
-                raise NotEmulated(f"Select-Object -ExpandProperty {self._expanded}, which an object lacks")
+                raise NotEmulated(
+                    f"Select-Object -ExpandProperty {self._expanded}, which an object lacks"
+                )
             value = self.shell.property(item, self._expanded)
             await self.put(enumerate_value(value) if value is not None else [None])
         elif self._properties:
@@ -86,6 +97,8 @@ class _Select(Stage):
 def add_to(library: Library) -> None:
     """Register them with their aliases."""
     library.add("ForEach-Object", "Process*", _ForEach, "%", "foreach")
-    switches = " ".join(f"{name}?" for name in ("EQ", "NE", "GT", "GE", "LT", "LE", "Match", "NotMatch"))
+    switches = " ".join(
+        f"{name}?" for name in ("EQ", "NE", "GT", "GE", "LT", "LE", "Match", "NotMatch")
+    )
     library.add("Where-Object", f"FilterScript* {switches}", _Where, "?", "where")
     library.add("Select-Object", "Property@0 ExpandProperty First:int", _Select, "select")

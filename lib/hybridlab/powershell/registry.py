@@ -23,7 +23,9 @@ async def get_item_property(shell: Shell, call: Call) -> list[object]:
     if not HIVE.match(path):
         raise NotEmulated(f"Get-ItemProperty {path}")
     key = HIVE.sub("", path)
-    values = {name.lower(): found for name, found in (await ask(shell, call, "registry")).items()}.get(key.lower())
+    values = {
+        name.lower(): found for name, found in (await ask(shell, call, "registry")).items()
+    }.get(key.lower())
     if values is None:
         raise missing_path(call, path)
     parent, _, child = key.rpartition("\\")

@@ -26,8 +26,13 @@ def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
         try:
             found: Any = await shell.process.host.ask(call.name.lower(), {})
         except HostProblem as problem:
-            raise _unknown(call) if problem.kind == "unknown" else _refused(call, kind, str(problem)) from None
-        return [NetObject(f"Microsoft.Management.Infrastructure.CimInstance#{kind}", row, table=True) for row in found]
+            raise (
+                _unknown(call) if problem.kind == "unknown" else _refused(call, kind, str(problem))
+            ) from None
+        return [
+            NetObject(f"Microsoft.Management.Infrastructure.CimInstance#{kind}", row, table=True)
+            for row in found
+        ]
 
     return rows
 
@@ -35,9 +40,13 @@ def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
 def _refused(call: Call, kind: str, message: str) -> Fault:
     where = f"(PS_{kind}:root/Microsoft/...Access/PS_{kind})"
     return Fault(
-        message, f"NotSpecified: {where} [{call.typed}], CimException", f"WIN32 0,{call.typed}",
-        source=call.typed, terminating=False, kind="Microsoft.Management.Infrastructure.CimException",
-    )  # fmt: skip
+        message,
+        f"NotSpecified: {where} [{call.typed}], CimException",
+        f"WIN32 0,{call.typed}",
+        source=call.typed,
+        terminating=False,
+        kind="Microsoft.Management.Infrastructure.CimException",
+    )
 
 
 def _unknown(call: Call) -> Fault:

@@ -7,7 +7,9 @@ from hybridlab.powershell.syntax import NotEmulated, Variable
 INT_MAX = (1 << 31) - 1
 """The largest Int32, which is all that numbers of a script may be here."""
 WORD = re.compile(r"[A-Za-z_]\w*")
-_NUMBER = re.compile(r"(0x[0-9a-f]+|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)[ldnsyu]{0,2}([kmgtp]b)?(?!\w)", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(0x[0-9a-f]+|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)[ldnsyu]{0,2}([kmgtp]b)?(?!\w)", re.IGNORECASE
+)
 _VARIABLE = re.compile(r"\$(?:(env):)?(\w+)(?![:?\w])", re.IGNORECASE)
 _TYPOGRAPHIC = re.compile("[\u2013-\u2015\u2018-\u201e]")
 
@@ -37,7 +39,9 @@ class Scanner:
     def unexpected(self) -> NotEmulated:
         """The refusal of what stands here: PowerShell may take it for an error or for something that is not here."""
         found = self.text[self.at :].split()[:1]
-        return NotEmulated(f"what stands at character {self.at + 1}: {''.join(found) or 'the end of the script'}")
+        return NotEmulated(
+            f"what stands at character {self.at + 1}: {''.join(found) or 'the end of the script'}"
+        )
 
     @property
     def done(self) -> bool:
@@ -92,7 +96,8 @@ class Scanner:
         match = _VARIABLE.match(self.text, self.at)
         if not match:
             raise NotEmulated(f"the variable {self.text[self.at :].split()[0]}")
-        start, self.at = self.at, match.end()
+        start = self.at
+        self.at = match.end()
         return Variable(start, self.at, match[2].lower(), bool(match[1]))
 
 

@@ -43,7 +43,9 @@ class Shell(Protocol):
     def property(self, owner: object, name: str) -> object:
         """A property of a value."""
 
-    def comparison(self, operator: str, left: object, right: object, *, sensitive: bool = False) -> bool:
+    def comparison(
+        self, operator: str, left: object, right: object, *, sensitive: bool = False
+    ) -> bool:
         """A comparison."""
 
     async def write_error(self, fault: Fault, call: Call) -> None:

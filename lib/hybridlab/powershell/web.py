@@ -35,7 +35,8 @@ async def _exchange(shell: Shell, call: Call, url: http.Url, seconds: int) -> ht
     """One request; without ``seconds`` it waits for ever."""
     connection = "close" if call.flag("disablekeepalive") else "Keep-Alive"
     headers = {"User-Agent": _AGENT, "Connection": connection}
-    net, settings = shell.process.net, shell.process.settings
+    net = shell.process.net
+    settings = shell.process.settings
     try:
         addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
     except (dns.NameNotFound, dns.ResolverSilent):
@@ -65,7 +66,9 @@ async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
         raise NotEmulated(f"{call.name} with {url.scheme} for {seconds} s")
     response = await _exchange(shell, call, url, seconds)
     if response.status >= 400:
-        fault = _fault(call, f"The remote server returned an error: ({response.status}) {response.reason}.")
+        fault = _fault(
+            call, f"The remote server returned an error: ({response.status}) {response.reason}."
+        )
         fault.details = re.sub(r"<[^>]*>", "", response.body.decode("utf-8", "replace")).strip()
         raise fault
     if response.status in (301, 302, 303, 307, 308):
@@ -114,10 +117,19 @@ def _response(response: http.Response) -> NetObject:
         "RawContentLength": len(response.body),
     }
     if not text:
-        kind, names = "WebResponseObject", tuple(properties)
+        kind = "WebResponseObject"
+        names = tuple(properties)
     else:
         kind = "BasicHtmlWebResponseObject"
-        names = (*list(properties)[:4], "Forms", "Headers", "Images", "InputFields", "Links", "ParsedHtml")
+        names = (
+            *list(properties)[:4],
+            "Forms",
+            "Headers",
+            "Images",
+            "InputFields",
+            "Links",
+            "ParsedHtml",
+        )
         names = (*names, "RawContentLength")
         elements = {"Images": "img", "InputFields": "input", "Links": "a"}
         properties |= {"Forms": None, "ParsedHtml": None}
@@ -141,14 +153,22 @@ class _WebResponse(NetObject):
 
     def view(self, name: str) -> object:
         value = self.get(name)
-        if name in ("Content", "RawContent") and isinstance(value, str) and len(value) > _VIEW_LENGTH:
+        if (
+            name in ("Content", "RawContent")
+            and isinstance(value, str)
+            and len(value) > _VIEW_LENGTH
+        ):
             return value[:_VIEW_LENGTH] + "..."
         return value
 
 
 def _is_text(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind in ("application/json", "application/xml", "application/javascript")
+    return kind.startswith("text/") or kind in (
+        "application/json",
+        "application/xml",
+        "application/javascript",
+    )
 
 
 def add_to(library: Library) -> None:

@@ -58,7 +58,9 @@ def check(profile: Profile, where: Where) -> None:
         try:
             cidrs[key] = ipaddress.IPv4Network(text)
         except ValueError as error:
-            raise ProfileError(f"{where.of(('network', key))}: network.{key} is {text!r}: {error}") from error
+            raise ProfileError(
+                f"{where.of(('network', key))}: network.{key} is {text!r}: {error}"
+            ) from error
     for one, other in itertools.combinations(cidrs, 2):
         if cidrs[one].overlaps(cidrs[other]):
             raise ProfileError(
@@ -80,8 +82,11 @@ def check(profile: Profile, where: Where) -> None:
     _check_room(profile, cidrs, where)
 
 
-def _check_outside(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], where: Where) -> None:
-    text, at = profile.network.outside_address, where.of(("network", "outside_address"))
+def _check_outside(
+    profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], where: Where
+) -> None:
+    text = profile.network.outside_address
+    at = where.of(("network", "outside_address"))
     if not text:
         return
     try:
@@ -90,7 +95,9 @@ def _check_outside(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network],
         raise ProfileError(f"{at}: network.outside_address is {text!r}: {error}") from error
     for key, cidr in cidrs.items():
         if address in cidr:
-            raise ProfileError(f"{at}: network.outside_address {address} lies in network.{key} {cidr}")
+            raise ProfileError(
+                f"{at}: network.outside_address {address} lies in network.{key} {cidr}"
+            )
 
 
 def _check_ranges(profile: Profile, where: Where) -> None:
@@ -103,7 +110,9 @@ def _check_ranges(profile: Profile, where: Where) -> None:
     }
     for key, (value, low, high) in ranges.items():
         if not low <= value <= high:
-            raise ProfileError(f"{where.of(('network', key))}: network.{key} is {value}, expected {low} to {high}")
+            raise ProfileError(
+                f"{where.of(('network', key))}: network.{key} is {value}, expected {low} to {high}"
+            )
     if problem := network.plane.problem(profile):
         path = ("network", "plane", *filter(None, problem[:1]))
         raise ProfileError(f"{where.of(path)}: {'.'.join(path)} {problem[1]}")
@@ -121,7 +130,9 @@ def _check_ranges(profile: Profile, where: Where) -> None:
         )
     for field in dataclasses.fields(profile.timing):
         if getattr(profile.timing, field.name) < 0:
-            raise ProfileError(f"{where.of(('timing', field.name))}: timing.{field.name} is negative")
+            raise ProfileError(
+                f"{where.of(('timing', field.name))}: timing.{field.name} is negative"
+            )
 
 
 def _check_names(profile: Profile, where: Where) -> None:
@@ -131,7 +142,9 @@ def _check_names(profile: Profile, where: Where) -> None:
         (("calico", "windows_version"), profile.calico.on("windows")),
     ):
         if not VERSION.match(value):
-            raise ProfileError(f"{where.of(path)}: {'.'.join(path)} is {value!r}, expected like v1.34.1")
+            raise ProfileError(
+                f"{where.of(path)}: {'.'.join(path)} is {value!r}, expected like v1.34.1"
+            )
     domain = profile.network.dns_domain
     if not all(NODE_NAME.match(label) for label in domain.split(".")):
         raise ProfileError(
@@ -145,7 +158,9 @@ def _check_names(profile: Profile, where: Where) -> None:
 
 def _check_nodes(profile: Profile, where: Where) -> None:
     if (count := sum(group.count for group in profile.nodes)) > MOST_NODES:
-        raise ProfileError(f"{where.within(('nodes',))}: {count} nodes, a lab supports {MOST_NODES} at most")
+        raise ProfileError(
+            f"{where.within(('nodes',))}: {count} nodes, a lab supports {MOST_NODES} at most"
+        )
     seen: set[str] = set()
     for index, group in enumerate(profile.nodes):
         path = ("nodes", str(index))
@@ -195,7 +210,10 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
             f"{count} nodes need one each"
         )
     addresses = 2 ** (32 - network.block_size)
-    if any(group.os == "windows" for group in profile.nodes) and addresses <= POD_ADDRESSES_RESERVED_ON_WINDOWS:
+    if (
+        any(group.os == "windows" for group in profile.nodes)
+        and addresses <= POD_ADDRESSES_RESERVED_ON_WINDOWS
+    ):
         raise ProfileError(
             f"{where.of(('network', 'block_size'))}: a block of /{network.block_size} has {addresses} addresses, "
             f"a Windows node reserves {POD_ADDRESSES_RESERVED_ON_WINDOWS} of them and needs at least one for a pod"
@@ -215,4 +233,8 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
 
 def node_names(group: NodeGroup) -> list[str]:
     """Names of a group's machines: the group's own for one, numbered from 1 for several."""
-    return [group.name] if group.count == 1 else [f"{group.name}-{number}" for number in range(1, group.count + 1)]
+    return (
+        [group.name]
+        if group.count == 1
+        else [f"{group.name}-{number}" for number in range(1, group.count + 1)]
+    )

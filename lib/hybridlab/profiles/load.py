@@ -38,7 +38,9 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Profile:
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key:
-            raise ProfileError(f"--set {override}: expected KEY=VALUE, for example --set nodes.linux.count=1")
+            raise ProfileError(
+                f"--set {override}: expected KEY=VALUE, for example --set nodes.linux.count=1"
+            )
         _override(document, where, key.strip(), text)
     name = Path(name_or_path).name.removesuffix(".yaml").removesuffix(".yml")
     profile = cast(Profile, _build(Profile, {"name": name, **document}, where, ()))
@@ -53,7 +55,9 @@ def _document(name_or_path: str) -> tuple[dict[str, Any], Where]:
     else:
         path = Path(name_or_path)
         if path.suffix not in {".yaml", ".yml"} and not path.exists():
-            raise ProfileError(f"unknown profile {name_or_path!r}: known are {', '.join(names())}, or give a YAML file")
+            raise ProfileError(
+                f"unknown profile {name_or_path!r}: known are {', '.join(names())}, or give a YAML file"
+            )
         try:
             text = path.read_text()
         except OSError as error:
@@ -65,9 +69,13 @@ def _document(name_or_path: str) -> tuple[dict[str, Any], Where]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise ProfileError(f"{where.source}{line}: not YAML: {getattr(error, 'problem', error)}") from error
+        raise ProfileError(
+            f"{where.source}{line}: not YAML: {getattr(error, 'problem', error)}"
+        ) from error
     if not isinstance(document, dict):
-        raise ProfileError(f"{where.source}:1: a profile is a mapping of keys, this is {_kind(document)}")
+        raise ProfileError(
+            f"{where.source}:1: a profile is a mapping of keys, this is {_kind(document)}"
+        )
     _note_lines(node, (), where)
     return document, where
 
@@ -95,16 +103,20 @@ def _override(document: dict[str, Any], where: Where, key: str, text: str) -> No
     for step in steps[:-1]:
         if isinstance(target, list):
             index = _index(step, target, said)
-            path, target = (*path, str(index)), target[index]
+            path = (*path, str(index))
+            target = target[index]
         else:
-            path, target = (*path, step), target.setdefault(step, {})
+            path = (*path, step)
+            target = target.setdefault(step, {})
         if not isinstance(target, (dict, list)):
             raise ProfileError(f"{said}: {step!r} is a single value, it has no parts")
     if isinstance(target, list):
         last = _index(steps[-1], target, said)
-        path, target[last] = (*path, str(last)), value
+        path = (*path, str(last))
+        target[last] = value
     else:
-        path, target[steps[-1]] = (*path, steps[-1]), value
+        path = (*path, steps[-1])
+        target[steps[-1]] = value
     where.overridden[path] = said
 
 
@@ -112,7 +124,9 @@ def _index(step: str, items: list[Any], where: str) -> int:
     for index, item in enumerate(items):
         if step == str(index) or (isinstance(item, dict) and item.get("name") == step):
             return index
-    known = ", ".join(str(item.get("name", index)) for index, item in enumerate(items) if isinstance(item, dict))
+    known = ", ".join(
+        str(item.get("name", index)) for index, item in enumerate(items) if isinstance(item, dict)
+    )
     raise ProfileError(f"{where}: no entry {step!r} in the list; there are {known}")
 
 
@@ -125,24 +139,34 @@ def _build(shape: Any, value: Any, where: Where, path: tuple[str, ...]) -> Any:
         allowed = typing.get_args(shape)
         if value not in allowed:
             choices = ", ".join(map(str, allowed))
-            raise ProfileError(f"{where.of(path)}: {_dotted(path)} is {value!r}, expected one of {choices}")
+            raise ProfileError(
+                f"{where.of(path)}: {_dotted(path)} is {value!r}, expected one of {choices}"
+            )
         return value
     if origin in {types.UnionType, typing.Union}:
         options = [option for option in typing.get_args(shape) if option is not type(None)]
         return None if value is None else _build(options[0], value, where, path)
     if origin is tuple:
         if not isinstance(value, list):
-            raise ProfileError(f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected a list")
+            raise ProfileError(
+                f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected a list"
+            )
         item = typing.get_args(shape)[0]
-        return tuple(_build(item, entry, where, (*path, str(index))) for index, entry in enumerate(value))
+        return tuple(
+            _build(item, entry, where, (*path, str(index))) for index, entry in enumerate(value)
+        )
     if origin is dict:
         if not isinstance(value, dict):
-            raise ProfileError(f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected a mapping")
+            raise ProfileError(
+                f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected a mapping"
+            )
         return {str(key): str(entry) for key, entry in value.items()}
     if shape is str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
-        raise ProfileError(f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected {shape.__name__}")
+        raise ProfileError(
+            f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected {shape.__name__}"
+        )
     return value
 
 
@@ -150,7 +174,9 @@ def _shape_of_plane(value: Any, where: Where, path: tuple[str, ...]) -> type[Pla
     """The shape that the plane's kind says.  Raises ProfileError for a plane that is not built."""
     built = ", ".join(PLANES)
     if not isinstance(value, Mapping) or "kind" not in value:
-        raise ProfileError(f"{where.of(path)}: {_dotted(path)} is told by its kind first, one of {built}")
+        raise ProfileError(
+            f"{where.of(path)}: {_dotted(path)} is told by its kind first, one of {built}"
+        )
     plane = PLANES.get(str(value["kind"]))
     if plane is None:
         kind = (*path, "kind")
@@ -164,7 +190,9 @@ def _build_dataclass(shape: type, value: Any, where: Where, path: tuple[str, ...
     if shape is PlaneSettings:
         shape = _shape_of_plane(value, where, path)
     if not isinstance(value, Mapping):
-        raise ProfileError(f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected keys of {shape.__name__}")
+        raise ProfileError(
+            f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected keys of {shape.__name__}"
+        )
     hints = typing.get_type_hints(shape)
     fields = {field.name: field for field in dataclasses.fields(shape)}
     for key in value:
@@ -176,11 +204,17 @@ def _build_dataclass(shape: type, value: Any, where: Where, path: tuple[str, ...
     missing = [
         name
         for name, field in fields.items()
-        if name not in value and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if name not in value
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise ProfileError(f"{where.of(path)}: {_dotted(path) or 'the profile'} lacks {', '.join(missing)}")
-    return shape(**{key: _build(hints[key], entry, where, (*path, key)) for key, entry in value.items()})
+        raise ProfileError(
+            f"{where.of(path)}: {_dotted(path) or 'the profile'} lacks {', '.join(missing)}"
+        )
+    return shape(
+        **{key: _build(hints[key], entry, where, (*path, key)) for key, entry in value.items()}
+    )
 
 
 def _is_shape(shape: Any) -> TypeGuard[type]:
@@ -192,6 +226,10 @@ def _dotted(path: tuple[str, ...]) -> str:
 
 
 def _kind(value: Any) -> str:
-    return {dict: "a mapping", list: "a list", str: "text", bool: "true or false", type(None): "empty"}.get(
-        type(value), type(value).__name__
-    )
+    return {
+        dict: "a mapping",
+        list: "a list",
+        str: "text",
+        bool: "true or false",
+        type(None): "empty",
+    }.get(type(value), type(value).__name__)

@@ -124,13 +124,21 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
     nameservers: list[str] = []
     searches: list[str] = []
     options: dict[str, str] = {}
-    if policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork")):
+    if policy == "ClusterFirstWithHostNet" or (
+        policy == "ClusterFirst" and not spec.get("hostNetwork")
+    ):
         domain = profile.network.dns_domain
         nameservers.append(dns_address(profile))
         options["ndots"] = "5"
-        searches += [f"{pod['metadata'].get('namespace', 'default')}.svc.{domain}", f"svc.{domain}", domain]
+        searches += [
+            f"{pod['metadata'].get('namespace', 'default')}.svc.{domain}",
+            f"svc.{domain}",
+            domain,
+        ]
     config = spec.get("dnsConfig") or {}
-    nameservers += [address for address in config.get("nameservers", ()) if address not in nameservers]
+    nameservers += [
+        address for address in config.get("nameservers", ()) if address not in nameservers
+    ]
     searches += [name for name in config.get("searches", ()) if name not in searches]
     options |= {option["name"]: option.get("value") or "" for option in config.get("options", ())}
     return PodDns(
@@ -145,7 +153,12 @@ def etc_hosts(profile: Profile, pod: Mapping[str, Any], address: str, node: str 
     """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: of its host network."""
     spec: Mapping[str, Any] = pod["spec"]
     name = node or spec.get("hostname") or pod["metadata"]["name"]
-    below = (spec.get("subdomain", ""), pod["metadata"].get("namespace", "default"), "svc", profile.network.dns_domain)
+    below = (
+        spec.get("subdomain", ""),
+        pod["metadata"].get("namespace", "default"),
+        "svc",
+        profile.network.dns_domain,
+    )
     own = ".".join((name, *below)) + f"\t{name}" if below[0] and not node else name
     lines = [*(_NODE_HOSTS_HEAD if node else _HOSTS_HEAD), f"{address}\t{own}"]
     if aliases := spec.get("hostAliases"):

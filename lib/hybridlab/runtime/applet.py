@@ -23,7 +23,9 @@ class Net(Protocol):
     etc_hosts: str
     """The content of the hosts file that the pod's kubelet gives it; empty: none."""
 
-    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+    def socket(
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
+    ) -> socket.socket:
         """Non-blocking, close-on-exec."""
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - a resolver's own limit

@@ -74,7 +74,11 @@ class Container:
     """A container from its start to its removal."""
 
     def __init__(
-        self, spec: ContainerSpec, found: Found, around: Surroundings, on_exit: Callable[[ContainerExit], None]
+        self,
+        spec: ContainerSpec,
+        found: Found,
+        around: Surroundings,
+        on_exit: Callable[[ContainerExit], None],
     ) -> None:
         self.spec = spec
         self.logs = LogBuffer()
@@ -132,7 +136,8 @@ class Container:
                 return
             argv = self._found.image.argv(self.spec.command, self.spec.args)
             self.running = True
-            out, err = self.logs.stream(), self.logs.stream()
+            out = self.logs.stream()
+            err = self.logs.stream()
             try:
                 work = await self._main_work(argv, out, err)
             except CannotStart as failed:
@@ -142,7 +147,9 @@ class Container:
             self._work = asyncio.create_task(work)
             self._main = asyncio.create_task(self._live(self._work, (out, err)))
 
-    async def _main_work(self, argv: tuple[str, ...], out: LogStream, err: LogStream) -> Coroutine[None, None, int]:
+    async def _main_work(
+        self, argv: tuple[str, ...], out: LogStream, err: LogStream
+    ) -> Coroutine[None, None, int]:
         if not argv:
             raise CannotStart
         command = self._found.image.command(argv[0], self.spec.os)
@@ -216,15 +223,24 @@ class Container:
             if self._hosting.exception() is None:
                 await self._hosting.result().close()
 
-    async def exec(self, argv: tuple[str, ...], streams: Streams, *, tty: bool = False) -> ExecResult:
+    async def exec(
+        self, argv: tuple[str, ...], streams: Streams, *, tty: bool = False
+    ) -> ExecResult:
         """Run a command to its end.  Cancellation kills it, and so does the end of the container."""
         async with self._starting:
             pass  # a command that comes with the container waits for its start
         if not self.running or self._stopping:
-            return ExecResult(exit_code=None, start_error=f"container {self.spec.name} is not running")
+            return ExecResult(
+                exit_code=None, start_error=f"container {self.spec.name} is not running"
+            )
         if not argv:
-            return ExecResult(exit_code=None, start_error="you must specify at least one command for the container")
-        task: asyncio.Task[int] = asyncio.create_task((self.run_in_terminal if tty else self.run)(argv, streams))
+            return ExecResult(
+                exit_code=None,
+                start_error="you must specify at least one command for the container",
+            )
+        task: asyncio.Task[int] = asyncio.create_task(
+            (self.run_in_terminal if tty else self.run)(argv, streams)
+        )
         self._execs.add(task)
         try:
             return ExecResult(exit_code=await asyncio.shield(task))
@@ -252,7 +268,9 @@ class Container:
             task.cancel()
 
         terminal = Terminal(streams.stdin, streams.stdout, interrupt if applet else None)
-        task = asyncio.create_task(self.run(argv, Streams(terminal.slave, terminal.slave, terminal.slave)))
+        task = asyncio.create_task(
+            self.run(argv, Streams(terminal.slave, terminal.slave, terminal.slave))
+        )
         try:
             return await task
         except asyncio.CancelledError:
@@ -276,7 +294,9 @@ class Container:
             raise CannotStart
         host = await self._program_host()
         try:
-            running = await host.start(argv, self._env, streams.stdin, streams.stdout, streams.stderr)
+            running = await host.start(
+                argv, self._env, streams.stdin, streams.stdout, streams.stderr
+            )
         except OSError as error:
             raise CannotStart(error.errno or errno.ENOENT) from None
         try:
@@ -295,7 +315,8 @@ class Container:
         """An applet over descriptors; ``env`` and ``files`` when a shell in the container started it."""
         stdin = LazyReader(streams.stdin) if streams.stdin is not None else empty_stdin()
         try:
-            out, err = FdOutput(streams.stdout), FdOutput(streams.stderr)
+            out = FdOutput(streams.stdout)
+            err = FdOutput(streams.stderr)
             return await self._run_applet(
                 self._applet(name), self._process(argv, stdin, out, err, env=env, files=files)
             )
@@ -308,7 +329,9 @@ class Container:
         if applet is None:
 
             async def missing(process: Process) -> int:
-                await process.stderr.write(f"not emulated: {name}: labd was started without it\n".encode())
+                await process.stderr.write(
+                    f"not emulated: {name}: labd was started without it\n".encode()
+                )
                 return 1
 
             return missing
@@ -345,7 +368,9 @@ class Container:
         except BrokenPipeError:
             return _PIPE_CLOSED
         except Exception:
-            _log.exception("applet %s in container %s (%s)", process.argv, self.spec.name, self.spec.image)
+            _log.exception(
+                "applet %s in container %s (%s)", process.argv, self.spec.name, self.spec.image
+            )
             with contextlib.suppress(OSError):
                 words = f"not emulated: {process.argv[0]} broke inside the lab; labd's log has the traceback\n"
                 await process.stderr.write(words.encode())
@@ -357,7 +382,9 @@ class Container:
 
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
         """Built once; building goes on when the command that needed it is cancelled, and is then there for the next."""
-        if self._hosting is None or (self._hosting.done() and self._hosting.exception() is not None):
+        if self._hosting is None or (
+            self._hosting.done() and self._hosting.exception() is not None
+        ):
             self._hosting = asyncio.create_task(
                 self._around.hosts.create(
                     spec=self.spec,
@@ -382,7 +409,9 @@ class Container:
             await FdOutput(streams.stderr).write(words.encode())
             return 1
         if command.kind == "not_emulated":
-            return await self._not_emulated((argv[0].rsplit("/", 1)[-1], *argv[1:]), FdOutput(streams.stderr))
+            return await self._not_emulated(
+                (argv[0].rsplit("/", 1)[-1], *argv[1:]), FdOutput(streams.stderr)
+            )
         return await self.run_applet(command.target, argv, streams, env, files)
 
 

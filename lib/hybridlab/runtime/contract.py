@@ -46,7 +46,9 @@ class Containers(Protocol):
 class ContainerStreams(Protocol):
     """What carries descriptors, in an explicit form: ``runtime.descriptors``."""
 
-    async def exec(self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
+    async def exec(
+        self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
+    ) -> ExecResult:
         """Run a command with three descriptors that labd inherits (the caller closes its own copies).
 
         Returns when it ended.  Cancellation kills the command.

@@ -18,7 +18,8 @@ from hybridlab.runtime.contract import ContainerStreams, Runtime, RuntimeRefused
 from hybridlab.runtime.model import ContainerExit, ExecResult, ExecSpec, ImageFacts
 from hybridlab.runtime.streams import FdOutput, LazyReader
 
-EXEC, LOGS = ContainerStreams.exec.__qualname__, ContainerStreams.logs.__qualname__
+EXEC = ContainerStreams.exec.__qualname__
+LOGS = ContainerStreams.logs.__qualname__
 EXIT_EVENT = "Containers.exit"
 """Event with a :class:`ContainerExit`."""
 
@@ -46,11 +47,15 @@ class RemoteStreams:
     def image(self, reference: str) -> ImageFacts:
         return images.facts(reference)
 
-    async def exec(self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
+    async def exec(
+        self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
+    ) -> ExecResult:
         """As ``Runtime.exec``; descriptors are copied before this first suspends, the caller may then close its own."""
         fds = (stdout, stderr) if stdin is None else (stdin, stdout, stderr)
         with refused_as(RuntimeRefused, EXEC):
-            result = await self._channel.call(EXEC, {"spec": spec, "stdin": stdin is not None}, fds=fds)
+            result = await self._channel.call(
+                EXEC, {"spec": spec, "stdin": stdin is not None}, fds=fds
+            )
         return from_json(ExecResult, result)
 
     async def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
@@ -92,7 +97,9 @@ def serve_streams(implementation: ContainerStreams, channel: Channel) -> None:
         """Write ``<seconds> <line>`` for every line to the descriptor; ends with the log or with the reader."""
         with _closing(fds), contextlib.suppress(BrokenPipeError):
             output = FdOutput(fds[0])
-            async for when, line in implementation.logs(params["container"], follow=bool(params["follow"])):
+            async for when, line in implementation.logs(
+                params["container"], follow=bool(params["follow"])
+            ):
                 await output.write(f"{when:.9f} ".encode() + line)
 
     channel.register(EXEC, run)

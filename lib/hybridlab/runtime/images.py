@@ -97,7 +97,9 @@ def split_reference(reference: str) -> tuple[str, str]:
 @cache
 def table() -> tuple[Image, ...]:
     """All images, in the order of the file."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
+    loader = getattr(
+        yaml, "CSafeLoader", yaml.SafeLoader
+    )  # ten times faster where libyaml is there
     document = yaml.load((Path(__file__).parent / "images.yaml").read_text(), Loader=loader)
     return tuple(_image(row) for row in document["images"])
 
@@ -119,20 +121,35 @@ def facts(reference: str) -> ImageFacts:
     found = find(reference)
     if found is None:
         return ImageFacts(reference=reference, os=(), known=False)
-    systems = found.image.os if found.builds else tuple(os for os in found.image.os if os == "linux")
+    systems = (
+        found.image.os if found.builds else tuple(os for os in found.image.os if os == "linux")
+    )
     return ImageFacts(reference=reference, os=systems, windows_builds=runnable_on(found.builds))
 
 
 def _image(row: dict[str, Any]) -> Image:
     unknown = row.keys() - {
-        "name", "os", "repositories", "tags", "entrypoint", "cmd", "applets", "programs", "not_emulated", "env",
+        "name",
+        "os",
+        "repositories",
+        "tags",
+        "entrypoint",
+        "cmd",
+        "applets",
+        "programs",
+        "not_emulated",
+        "env",
         "python",
-    }  # fmt: skip
+    }
     if unknown:
-        raise ValueError(f"images.yaml: image {row.get('name')}: unknown key {', '.join(sorted(unknown))}")
+        raise ValueError(
+            f"images.yaml: image {row.get('name')}: unknown key {', '.join(sorted(unknown))}"
+        )
     commands: dict[str, Command] = {}
     for name in _flat(row.get("not_emulated", [])):
-        commands[name.lower().removesuffix(".exe") if "." in name else name] = Command("not_emulated", name)
+        commands[name.lower().removesuffix(".exe") if "." in name else name] = Command(
+            "not_emulated", name
+        )
     for name in _flat(row.get("programs", [])):
         commands[name] = Command("program", name)
     if row.get("python"):

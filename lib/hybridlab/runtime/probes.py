@@ -21,7 +21,9 @@ async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
                 _, writer = await http.connect(net, spec.address, spec.port)
                 http.abort(writer)
                 return ProbeResult(ok=True, message="")
-            url = http.Url(spec.address, spec.port, spec.path if spec.path.startswith("/") else "/" + spec.path)
+            url = http.Url(
+                spec.address, spec.port, spec.path if spec.path.startswith("/") else "/" + spec.path
+            )
             headers = {"User-Agent": "kube-probe/1.34", "Accept": "*/*", "Connection": "close"}
             answer = await http.request(net, url, spec.address, headers=headers)
     except TimeoutError:
@@ -34,10 +36,13 @@ async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
     except OSError as error:
         words = f"dial tcp {where}: connect: {os.strerror(error.errno or 0).lower()}"
         return ProbeResult(
-            ok=False, message=words if spec.kind == "tcp" else f'Get "http://{where}{spec.path}": {words}'
+            ok=False,
+            message=words if spec.kind == "tcp" else f'Get "http://{where}{spec.path}": {words}',
         )
     ok = 200 <= answer.status < 400
-    return ProbeResult(ok=ok, message="" if ok else f"HTTP probe failed with statuscode: {answer.status}")
+    return ProbeResult(
+        ok=ok, message="" if ok else f"HTTP probe failed with statuscode: {answer.status}"
+    )
 
 
 class Collector:

@@ -34,7 +34,9 @@ from hybridlab.runtime.shim import ShimServer
 
 T = TypeVar("T")
 Feed = Callable[[bytes], None]
-ShimRun = Callable[[tuple[str, ...], Mapping[str, str], Files, tuple[int, int, int]], Awaitable[int]]
+ShimRun = Callable[
+    [tuple[str, ...], Mapping[str, str], Files, tuple[int, int, int]], Awaitable[int]
+]
 
 _KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
 """Of a container runtime's usual set: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP
@@ -95,14 +97,19 @@ class ProgramHosts:
 
     async def run(self, work: Callable[[], T]) -> T:
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix="containers", initializer=self._prepare_thread)
+            self._executor = ThreadPoolExecutor(
+                1, thread_name_prefix="containers", initializer=self._prepare_thread
+            )
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def _prepare_thread(self) -> None:
         self._builder.enter_thread()
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in range(_LAST_CAPABILITY + 1):
-            if capability in _KEPT_CAPABILITIES or libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) < 0:
+            if (
+                capability in _KEPT_CAPABILITIES
+                or libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) < 0
+            ):
                 continue
             if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
                 raise KernelError(f"drop capability {capability}", ctypes.get_errno())
@@ -123,13 +130,17 @@ class ProgramHosts:
         ``memory``: the files so far, which move into the file system.  ``main``: the container's main command, or None
         when that is an applet; a sleeping process then holds the pid namespace.
         """
-        volumes = {path: f"{spec.pod}.{key}".replace("/", "_") for path, key in spec.empty_dirs.items()}
+        volumes = {
+            path: f"{spec.pod}.{key}".replace("/", "_") for path, key in spec.empty_dirs.items()
+        }
         self._volumes.setdefault(spec.pod, set()).update(volumes.values())
         layout = Layout(
             image=image.name,
             programs=image.programs,
             shims=frozenset(image.commands) - image.programs - {"python", "python3"},
-            paths=tuple(word for word in (*image.entrypoint[:1], *image.cmd[:1]) if word.startswith("/")),
+            paths=tuple(
+                word for word in (*image.entrypoint[:1], *image.cmd[:1]) if word.startswith("/")
+            ),
             python=image.python,
             hostname=net.hostname,
             files={**_etc(net), **memory.own()},
@@ -156,7 +167,9 @@ class ProgramHosts:
 class ProgramHost:
     """The real processes of one container."""
 
-    def __init__(self, hosts: ProgramHosts, builder: Builder, reaper: Reaper, netns: int, working_dir: str) -> None:
+    def __init__(
+        self, hosts: ProgramHosts, builder: Builder, reaper: Reaper, netns: int, working_dir: str
+    ) -> None:
         self._hosts = hosts
         self._builder = builder
         self._reaper = reaper
@@ -184,7 +197,9 @@ class ProgramHost:
                     if main is None:
                         return built, self._spawn(_INIT, _INIT_ENV, "/", (None, 2, 2), first=True)
                     fds = (None, outputs[0][1], outputs[1][1])
-                    return built, self._spawn(main.argv, main.env, self._working_dir, fds, first=True)
+                    return built, self._spawn(
+                        main.argv, main.env, self._working_dir, fds, first=True
+                    )
                 except BaseException:
                     built.close()
                     raise
@@ -198,17 +213,26 @@ class ProgramHost:
                     os.close(read)
                 raise
         if main is not None:
-            pumps = [_Pump(read, feed) for read, feed in zip(reads, (main.out, main.err), strict=True)]
+            pumps = [
+                _Pump(read, feed) for read, feed in zip(reads, (main.out, main.err), strict=True)
+            ]
             self.main = Running(self._init, pumps)
         self.files = RootFiles(self._built.root, self._working_dir)
 
-        async def run(argv: tuple[str, ...], env: Mapping[str, str], here: str, fds: tuple[int, int, int]) -> int:
+        async def run(
+            argv: tuple[str, ...], env: Mapping[str, str], here: str, fds: tuple[int, int, int]
+        ) -> int:
             return await run_shim(argv, env, RootFiles(self._built.root, here), fds)
 
         self._shims = ShimServer(self._built.listener, run)
 
     async def start(
-        self, argv: tuple[str, ...], env: Mapping[str, str], stdin: int | None, stdout: int, stderr: int
+        self,
+        argv: tuple[str, ...],
+        env: Mapping[str, str],
+        stdin: int | None,
+        stdout: int,
+        stderr: int,
     ) -> Running:
         """Start one more process on the caller's descriptors; raises OSError when there is no such executable."""
 
@@ -217,7 +241,9 @@ class ProgramHost:
         def work() -> Child:
             try:
                 self._builder.enter(self._built, self._pid_namespace)
-                return self._spawn(argv, env, self._working_dir, (stdin, stdout, stderr), terminal=terminal)
+                return self._spawn(
+                    argv, env, self._working_dir, (stdin, stdout, stderr), terminal=terminal
+                )
             finally:
                 self._builder.go_home()
 
@@ -308,7 +334,9 @@ def _etc(net: Net) -> dict[str, bytes]:
     lines += [f"options {' '.join(net.resolver_options)}"] if net.resolver_options else []
     return {
         "/etc/resolv.conf": ("\n".join(lines) + "\n").encode(),
-        "/etc/hosts": (net.etc_hosts or f"127.0.0.1\tlocalhost\n{net.address}\t{net.hostname}\n").encode(),
+        "/etc/hosts": (
+            net.etc_hosts or f"127.0.0.1\tlocalhost\n{net.address}\t{net.hostname}\n"
+        ).encode(),
         "/etc/hostname": f"{net.hostname}\n".encode(),
         "/etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
         "/etc/group": b"root:x:0:\nnogroup:x:65534:\n",

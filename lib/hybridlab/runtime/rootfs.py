@@ -49,7 +49,9 @@ _SIZE = "size=64m,mode=755"
 
 _NR_MOUNT_SETATTR = 442
 _AT_RECURSIVE = 0x8000
-_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+_ATTR_RDONLY = 1
+_ATTR_NOSUID = 2
+_ATTR_NODEV = 4
 _NR_OPENAT2 = 437
 _RESOLVE_IN_ROOT = 0x10
 
@@ -80,9 +82,14 @@ class PythonHome:
         base = getattr(sys, "_base_executable", sys.executable)
         shared = None
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
-            name, where = sysconfig.get_config_var("INSTSONAME"), sysconfig.get_config_var("LIBDIR")
+            name = sysconfig.get_config_var("INSTSONAME")
+            where = sysconfig.get_config_var("LIBDIR")
             candidate = f"{where}/{name}"
-            shared = candidate if Path(candidate).is_file() and not candidate.startswith(_LIBRARIES) else None
+            shared = (
+                candidate
+                if Path(candidate).is_file() and not candidate.startswith(_LIBRARIES)
+                else None
+            )
         # Several Pythons of one version may be installed: the loader must find this one's library, see library_path.
         return cls(os.path.realpath(base), os.path.realpath(sysconfig.get_path("stdlib")), shared)
 
@@ -134,7 +141,11 @@ class Builder:
         """Give the calling thread its own root and working directory, and remember its namespaces."""
         namespaces.unshare(namespaces.CLONE_FS, "file-system attributes of a thread")
         self._proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        for flag, name in ((CLONE_NEWNS, "mnt"), (CLONE_NEWUTS, "uts"), (CLONE_NEWPID, "pid_for_children")):
+        for flag, name in (
+            (CLONE_NEWNS, "mnt"),
+            (CLONE_NEWUTS, "uts"),
+            (CLONE_NEWPID, "pid_for_children"),
+        ):
             self._home[flag] = os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
         self._home[namespaces.CLONE_NEWNET] = namespaces.home_netns()
 
@@ -170,7 +181,11 @@ class Builder:
         _write(f"{root}/pool/.shim", program(self.python.library_path(HOME)).encode(), 0o755)
         for device in _DEVICES:
             Path(root, "dev", device).touch()
-            _bind(f"/proc/thread-self/fd/{sources['/dev/' + device]}", f"{root}/dev/{device}", read_only=False)
+            _bind(
+                f"/proc/thread-self/fd/{sources['/dev/' + device]}",
+                f"{root}/dev/{device}",
+                read_only=False,
+            )
         for path in _LIBRARIES:
             self._library(root, path, sources)
         self._place_python(root, sources)
@@ -182,8 +197,14 @@ class Builder:
         self._template = template
 
     def _bound(self) -> list[str]:
-        libraries = [path for path in _LIBRARIES if Path(path).is_dir() and not Path(path).is_symlink()]
-        python = [self.python.binary, self.python.stdlib, *([self.python.library] if self.python.library else [])]
+        libraries = [
+            path for path in _LIBRARIES if Path(path).is_dir() and not Path(path).is_symlink()
+        ]
+        python = [
+            self.python.binary,
+            self.python.stdlib,
+            *([self.python.library] if self.python.library else []),
+        ]
         return [*libraries, *python, *(f"/dev/{name}" for name in _DEVICES)]
 
     @staticmethod
@@ -208,7 +229,13 @@ class Builder:
         _bind(f"/proc/thread-self/fd/{sources[self.python.stdlib]}", str(library))
         for name in ("site-packages", "dist-packages"):
             if (library / name).is_dir():  # what the user has installed is the user's
-                namespaces.mount("tmpfs", str(library / name), "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k")
+                namespaces.mount(
+                    "tmpfs",
+                    str(library / name),
+                    "tmpfs",
+                    MS_RDONLY | MS_NOSUID | MS_NODEV,
+                    "size=4k",
+                )
         if self.python.library:
             target = home / "lib" / Path(self.python.library).name
             target.touch()
@@ -234,9 +261,12 @@ class Builder:
         try:
             self._enter_template()
             binaries = self._image_directory(layout)
-            namespaces.unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWPID, "namespaces of a container")
+            namespaces.unshare(
+                CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWPID, "namespaces of a container"
+            )
             mount_namespace, uts_namespace = (
-                os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("mnt", "uts")
+                os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+                for name in ("mnt", "uts")
             )
             namespaces.sethostname(layout.hostname)
             self._populate(layout, binaries)
@@ -257,7 +287,12 @@ class Builder:
         for name in _DIRECTORIES:
             Path(new + name).mkdir()
         Path(new, "tmp").chmod(0o1777)
-        for link, target in (("bin", "usr/bin"), ("sbin", "usr/bin"), ("usr/sbin", "bin"), ("var/run", "../run")):
+        for link, target in (
+            ("bin", "usr/bin"),
+            ("sbin", "usr/bin"),
+            ("usr/sbin", "bin"),
+            ("var/run", "../run"),
+        ):
             Path(new, link).symlink_to(target)
         _bind(binaries, f"{new}/usr/bin")
         for path in _LIBRARIES:
@@ -357,7 +392,9 @@ def _bind(source: str, target: str, *, read_only: bool = True) -> None:
         attributes = struct.pack("QQQQ", _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
         _checked(
             f"make {target} read-only (mount_setattr, Linux 5.12)",
-            lambda: _libc.syscall(_NR_MOUNT_SETATTR, -100, target.encode(), _AT_RECURSIVE, attributes, len(attributes)),
+            lambda: _libc.syscall(
+                _NR_MOUNT_SETATTR, -100, target.encode(), _AT_RECURSIVE, attributes, len(attributes)
+            ),
         )
 
 
@@ -371,7 +408,10 @@ class RootFiles:
     def _open(self, path: str, flags: int) -> int:
         path = os.path.join(self._working_dir, path)  # noqa: PTH118 - a path in another file system
         how = struct.pack(
-            "QQQ", flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644 if flags & os.O_CREAT else 0, _RESOLVE_IN_ROOT
+            "QQQ",
+            flags | os.O_CLOEXEC | os.O_NONBLOCK,
+            0o644 if flags & os.O_CREAT else 0,
+            _RESOLVE_IN_ROOT,
         )
         fd: int = _libc.syscall(_NR_OPENAT2, self._root, path.encode(), how, len(how))
         if fd < 0:

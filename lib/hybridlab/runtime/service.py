@@ -13,7 +13,14 @@ from hybridlab.runtime.applet import Applet, Host
 from hybridlab.runtime.applets import dns, registry
 from hybridlab.runtime.applets.coredns import ServeNames
 from hybridlab.runtime.container import Container, Streams, Surroundings
-from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ExecSpec, ProbeResult, ProbeSpec
+from hybridlab.runtime.model import (
+    ContainerExit,
+    ContainerSpec,
+    ExecResult,
+    ExecSpec,
+    ProbeResult,
+    ProbeSpec,
+)
 from hybridlab.runtime.programs import ProgramHosts
 
 
@@ -65,7 +72,9 @@ class RuntimeService:
             settings=self._settings,
             hosts=self._hosts,
             volumes=lambda key: self._volumes.setdefault((spec.pod, key), {}),
-            host=self._host_of(sandbox.node) if self._host_of and (spec.host_process or spec.os == "linux") else None,
+            host=self._host_of(sandbox.node)
+            if self._host_of and (spec.host_process or spec.os == "linux")
+            else None,
         )
         container = Container(spec, found, around, self._on_exit)
         self._containers[spec.id] = container
@@ -112,7 +121,10 @@ class RuntimeService:
             async with asyncio.timeout(spec.timeout):
                 result = await container.exec(spec.argv, Streams(None, write, write))
         except TimeoutError:
-            return ProbeResult(ok=False, message=f"command {' '.join(spec.argv)!r} timed out after {spec.timeout:g}s")
+            return ProbeResult(
+                ok=False,
+                message=f"command {' '.join(spec.argv)!r} timed out after {spec.timeout:g}s",
+            )
         finally:
             os.close(write)
             text = await output.finish()
@@ -120,8 +132,12 @@ class RuntimeService:
             return ProbeResult(ok=False, message=result.start_error)
         return ProbeResult(ok=result.exit_code == 0, message=text)
 
-    async def exec(self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
-        return await self._get(spec.container).exec(spec.argv, Streams(stdin, stdout, stderr), tty=spec.tty)
+    async def exec(
+        self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
+    ) -> ExecResult:
+        return await self._get(spec.container).exec(
+            spec.argv, Streams(stdin, stdout, stderr), tty=spec.tty
+        )
 
     def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
         return self._get(container).logs.read(follow=follow)
@@ -139,7 +155,9 @@ class _SandboxNet:
         self.resolver_options: Sequence[str] = sandbox.resolver_options
         self.etc_hosts = sandbox.etc_hosts
 
-    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+    def socket(
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
+    ) -> socket.socket:
         return self._sandbox.socket(family, kind, proto)
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - the contract's name

@@ -84,8 +84,11 @@ class ShimServer:
                 if len(fds) < 3 or len(words) < 3 or not words[1].isdigit():
                     return
                 count = int(words[1])
-                argv, env = tuple(words[2 : 2 + count]), dict(w.partition("=")[::2] for w in words[2 + count :])
-                work = asyncio.ensure_future(self._run(argv, env, words[0], (fds[0], fds[1], fds[2])))
+                argv = tuple(words[2 : 2 + count])
+                env = dict(w.partition("=")[::2] for w in words[2 + count :])
+                work = asyncio.ensure_future(
+                    self._run(argv, env, words[0], (fds[0], fds[1], fds[2]))
+                )
                 gone = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(connection, 1))
                 try:
                     await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -122,7 +125,9 @@ async def _receive(connection: socket.socket, fds: list[int]) -> list[str]:
             await ready.wait()
         finally:
             loop.remove_reader(connection)
-        chunk, ancillary, _, _ = connection.recvmsg(65536, socket.CMSG_SPACE(12), socket.MSG_CMSG_CLOEXEC)
+        chunk, ancillary, _, _ = connection.recvmsg(
+            65536, socket.CMSG_SPACE(12), socket.MSG_CMSG_CLOEXEC
+        )
         for level, kind, payload in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 received = array.array("i")

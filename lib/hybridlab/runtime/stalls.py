@@ -32,7 +32,9 @@ class KubeletStalls:
 
     def stalled(self, what: Stall, node: str) -> bool:
         """Whether it stalls there now; a dead kubelet stalls with everything."""
-        return any(kind in (what, "dead") and node in nodes for kind, nodes in self._stalls.values())
+        return any(
+            kind in (what, "dead") and node in nodes for kind, nodes in self._stalls.values()
+        )
 
     async def passes(self, what: Stall, node: str) -> None:
         """Returns once it does not stall there."""

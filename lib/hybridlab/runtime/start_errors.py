@@ -19,16 +19,16 @@ def reason(argv0: str, number: int = errno.ENOENT) -> str:
     return f'exec: "{argv0}": {os.strerror(number).lower()}'
 
 
-def exec_failed(system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT) -> str:
+def exec_failed(
+    system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT
+) -> str:
     """The message of a failed exec."""
     if system == "windows":
         return (
             f"failed to exec in container: failed to start exec: hcs::System::CreateProcess {container}: "
             f"The system cannot find the file specified.: unknown"
         )
-    return (
-        f"OCI runtime exec failed: exec failed: unable to start container process: {reason(argv[0], number)}: unknown"
-    )
+    return f"OCI runtime exec failed: exec failed: unable to start container process: {reason(argv[0], number)}: unknown"
 
 
 def exec_timed_out(system: OS, container: str) -> str:
@@ -40,7 +40,9 @@ def exec_timed_out(system: OS, container: str) -> str:
     )
 
 
-def create_failed(system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT) -> str:
+def create_failed(
+    system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT
+) -> str:
     """The message of a container whose main process cannot be started."""
     if system == "windows":
         return (

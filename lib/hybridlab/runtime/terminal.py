@@ -16,7 +16,9 @@ _INTERRUPT = b"\x03"
 class Terminal:
     """Copies between the caller's descriptors and the master side until the command has ended."""
 
-    def __init__(self, stdin: int | None, stdout: int, on_interrupt: Callable[[], object] | None) -> None:
+    def __init__(
+        self, stdin: int | None, stdout: int, on_interrupt: Callable[[], object] | None
+    ) -> None:
         """``on_interrupt``: Ctrl-C for a command that is no process and gets no signal from the line discipline."""
         self._master, self.slave = os.openpty()
         self._stdin = LazyReader(stdin) if stdin is not None else None
@@ -47,6 +49,8 @@ class Terminal:
             await asyncio.gather(self._copying_in, return_exceptions=True)
             self._stdin.stop()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._copying_out, 0.2)  # a process left behind may hold the terminal open
+            await asyncio.wait_for(
+                self._copying_out, 0.2
+            )  # a process left behind may hold the terminal open
         self._output.stop()
         os.close(self._master)

@@ -28,7 +28,8 @@ _SUFFIX = re.compile(r"(?<=[a-z0-9]-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _HASH = re.compile(r"(?<=[-=])[bcdfghjklmnpqrstvwxz2456789]{8,10}\b")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n?", re.S)
 _PATCHED = re.compile(
-    r'(?<=^ "" is invalid: patch: Invalid value: )"\{.*\}"(?=: )|(?<=^Invalid value: )"\{.*\}"(?=: )', re.S
+    r'(?<=^ "" is invalid: patch: Invalid value: )"\{.*\}"(?=: )|(?<=^Invalid value: )"\{.*\}"(?=: )',
+    re.S,
 )
 """The order of fields in a patched object."""
 _RECORD = re.compile(r"in record \(\d+\)")
@@ -71,11 +72,17 @@ class Server:
         self.tls = ssl.create_default_context(cadata=self.certificate)
 
     def send(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Send one request and read the whole answer."""
         split = urlsplit(self.url)
-        connection = http.client.HTTPSConnection(split.hostname or "", split.port, context=self.tls, timeout=30)
+        connection = http.client.HTTPSConnection(
+            split.hostname or "", split.port, context=self.tls, timeout=30
+        )
         try:
             connection.request(method, path, body, {"User-Agent": AGENT, **(headers or {})})
             reply = connection.getresponse()
@@ -102,7 +109,9 @@ class Holder:
 
     def _plain(self, method: str, path: str, body: Any = None) -> int:
         headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
-        return self._server.send(method, path, json.dumps(body).encode() if body else None, headers)[0]
+        return self._server.send(
+            method, path, json.dumps(body).encode() if body else None, headers
+        )[0]
 
     def _furnish(self, namespace: str) -> None:
         """Make the conversation's namespace, with what every namespace has."""
@@ -126,7 +135,9 @@ class Holder:
             body = _body(raw, headers.get_content_type(), watched=bool(step.watch))
             if step.until is None or time.monotonic() > deadline:
                 break
-            if code == step.until.code and (not step.until.at or _at(body, step.until.at) == step.until.has):
+            if code == step.until.code and (
+                not step.until.at or _at(body, step.until.at) == step.until.has
+            ):
                 break
             time.sleep(0.05)
         for name, path in step.keep.items():
@@ -135,12 +146,16 @@ class Holder:
             warnings = tuple(sorted(headers.get_all("Warning") or ()))
             sharing = Sharing(names["ns"], any("managedFields" in path for path in step.show))
             if step.show and code < 400:
-                shown = {path: sharing.of(_at(body, path), path.rpartition(".")[2]) for path in step.show}
+                shown = {
+                    path: sharing.of(_at(body, path), path.rpartition(".")[2]) for path in step.show
+                }
             else:
                 shown = sharing.of(body)
             yield Answer(step.name, code, headers.get("Content-Type", ""), warnings, shown)
 
-    def _ask(self, step: Step, names: Mapping[str, str]) -> tuple[int, http.client.HTTPMessage, bytes]:
+    def _ask(
+        self, step: Step, names: Mapping[str, str]
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         headers = {name: _filled(value, names) for name, value in step.headers.items()}
         token = names.get(step.token, "")
         if token:
@@ -154,7 +169,9 @@ class Holder:
         if not step.watch:
             return self._server.send(step.method, path, body, headers)
         path += ("&" if "?" in path else "?") + f"watch=1&timeoutSeconds={int(step.watch)}"
-        acting = threading.Timer(0.3, lambda: [list(self._take(inner, dict(names))) for inner in step.meanwhile])
+        acting = threading.Timer(
+            0.3, lambda: [list(self._take(inner, dict(names))) for inner in step.meanwhile]
+        )
         acting.start()
         try:
             return self._server.send(step.method, path, body, headers)
@@ -216,10 +233,16 @@ class Sharing:
         return "<node port>" if key == "nodePort" and isinstance(value, int) else value
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
-        shared = {name: self.of(item, name) for name, item in value.items() if name not in self._dropped}
+        shared = {
+            name: self.of(item, name) for name, item in value.items() if name not in self._dropped
+        }
         for name in ("volumes", "volumeMounts"):
             if isinstance(shared.get(name), list):
-                shared[name] = [item for item in shared[name] if not item.get("name", "").startswith(_TOKEN_VOLUME)]
+                shared[name] = [
+                    item
+                    for item in shared[name]
+                    if not item.get("name", "").startswith(_TOKEN_VOLUME)
+                ]
                 if not shared[name]:
                     del shared[name]
         if {"name", "type", "format", "priority"} <= shared.keys():
@@ -237,5 +260,7 @@ class Sharing:
         text = _RECORD.sub("in record (<resourceVersion>)", _PATCHED.sub("<patched object>", text))
         text = _CERTIFICATE.sub("<certificate>", text)
         text = text.replace(self._namespace, "<namespace>")
-        text = _CLUSTER_ADDRESS.sub("<cluster address>", _TIME.sub("<time>", _UUID.sub("<uid>", text)))
+        text = _CLUSTER_ADDRESS.sub(
+            "<cluster address>", _TIME.sub("<time>", _UUID.sub("<uid>", text))
+        )
         return _HASH.sub("<hash>", _SUFFIX.sub("<suffix>", text))

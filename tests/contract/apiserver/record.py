@@ -21,7 +21,10 @@ def main(names: list[str]) -> int:
     assets = Path(os.environ.get("KUBEBUILDER_ASSETS", ""))
     missing = missing_binaries(assets)
     if missing:
-        print(f"KUBEBUILDER_ASSETS={assets} lacks {', '.join(missing)}: make kube-binaries", file=sys.stderr)
+        print(
+            f"KUBEBUILDER_ASSETS={assets} lacks {', '.join(missing)}: make kube-binaries",
+            file=sys.stderr,
+        )
         return 7
     with tempfile.TemporaryDirectory() as folder, real_server(assets, Path(folder)) as server:
         for path in CONVERSATIONS:

@@ -59,7 +59,9 @@ def lab_server() -> Iterator[Server]:
         certificate = authority.cert_pem.bytes().decode()
         tokens = {token: Token(user, (group,), uid=user) for token, (user, group) in USERS.items()}
         listener = socket.create_server(("127.0.0.1", 0))
-        server = ApiServer(Settings(tokens=tokens, ca_certificate=certificate), listener=listener, tls=tls)
+        server = ApiServer(
+            Settings(tokens=tokens, ca_certificate=certificate), listener=listener, tls=tls
+        )
         client = server.client("system:kube-controller-manager")
         caches, recorder = Caches(client), Recorder(client)
         controllers = (
@@ -85,7 +87,9 @@ def lab_server() -> Iterator[Server]:
         await server.stop()
 
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(main()), name="the lab's API server")
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(main()), name="the lab's API server"
+    )
     thread.start()
     assert ready.wait(20), "the lab's API server did not start"
     try:
@@ -121,7 +125,9 @@ def real_server(assets: Path, folder: Path) -> Iterator[Server]:
     def start(name: str, *options: str) -> None:
         with (folder / f"{name}.log").open("wb") as log:
             environment = {"PATH": os.environ.get("PATH", "")}
-            started.append(subprocess.Popen([assets / name, *options], stdout=log, stderr=log, env=environment))
+            started.append(
+                subprocess.Popen([assets / name, *options], stdout=log, stderr=log, env=environment)
+            )
 
     client, peer = f"http://127.0.0.1:{store}", f"http://127.0.0.1:{peers}"
     url = f"https://127.0.0.1:{port}"
@@ -177,9 +183,13 @@ def _write_keys(folder: Path) -> None:
     """Write the key pair of ServiceAccount tokens."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
     )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     (folder / "accounts.key").write_bytes(private)
     (folder / "accounts.pub").write_bytes(public)
 
@@ -188,7 +198,9 @@ def _write_kubeconfig(path: Path, url: str, authority: Path) -> None:
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority": str(authority)}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": url, "certificate-authority": str(authority)}}
+        ],
         "users": [{"name": "u", "user": {"token": ADMIN}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "c",
@@ -208,7 +220,10 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[bytes], folder: 
         if process.poll() is not None:
             break
         try:
-            if server.send("GET", "/readyz", headers={"Authorization": f"Bearer {ADMIN}"})[0] == 200:
+            if (
+                server.send("GET", "/readyz", headers={"Authorization": f"Bearer {ADMIN}"})[0]
+                == 200
+            ):
                 return
         except OSError:
             pass

@@ -49,7 +49,9 @@ class Cluster:
         data = json.dumps(body).encode() if body is not None else None
         headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
         code, _, answer = self.server.send(method, path, data, headers)
-        return code, json.loads(answer) if answer.startswith(b"{") else answer.decode(errors="replace")
+        return code, json.loads(answer) if answer.startswith(b"{") else answer.decode(
+            errors="replace"
+        )
 
     def make(self, path: str, obj: dict[str, Any]) -> Any:
         """Create an object as administrator, or find it made."""
@@ -63,7 +65,9 @@ def namespace(name: str, **labels: str) -> dict[str, Any]:
 
 
 def own(name: str, enforce: str = "baseline") -> dict[str, Any]:
-    return namespace(name, **{"pod-security.kubernetes.io/enforce": enforce, "calico-conformance/run": "3f2a1c"})
+    return namespace(
+        name, **{"pod-security.kubernetes.io/enforce": enforce, "calico-conformance/run": "3f2a1c"}
+    )
 
 
 def config(name: str = "probes") -> dict[str, Any]:
@@ -83,7 +87,9 @@ def policy(name: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if not ASSETS:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver (make kube-binaries makes one)")
+        pytest.skip(
+            "KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver (make kube-binaries makes one)"
+        )
     if missing := missing_binaries(Path(ASSETS)):
         pytest.fail(f"KUBEBUILDER_ASSETS={ASSETS} lacks {', '.join(missing)}")
     with real_server(Path(ASSETS), tmp_path_factory.mktemp("real")) as server:
@@ -103,7 +109,12 @@ def prepare(one: Cluster) -> None:
                 if doc["kind"] == "ClusterRole"]  # fmt: skip
     subject = {"kind": "ServiceAccount", "name": "runner", "namespace": "calico-conformance"}
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "patch"]}]
-    tenants = {"apiVersion": RBAC[6:], "kind": "ClusterRole", "metadata": {"name": "tenants"}, "rules": rules}
+    tenants = {
+        "apiVersion": RBAC[6:],
+        "kind": "ClusterRole",
+        "metadata": {"name": "tenants"},
+        "rules": rules,
+    }
     for role in (*granted, tenants):
         who = {"kind": "User", "name": USERS[TENANT][0]} if role is tenants else subject
         one.make(f"{RBAC}/clusterroles", role)
@@ -112,12 +123,21 @@ def prepare(one: Cluster) -> None:
             "roleRef": {"apiGroup": RBAC[6:-3], "kind": "ClusterRole", "name": role["metadata"]["name"]},
             "subjects": [who],
         })  # fmt: skip
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
     answer = one.make(f"{SPACES}/calico-conformance/serviceaccounts/runner/token", asked)
     one.runner = answer["status"]["token"]
     # what RBAC alone lets the runner do, so that a denial below is the policies'
     assert one.ask(one.runner, "POST", f"{SPACES}/victim/configmaps", config("before"))[0] == 201
-    assert one.ask(TENANT, "POST", SPACES, namespace("tenant", **{"calico-conformance/run": "mine"}))[0] == 201
+    assert (
+        one.ask(TENANT, "POST", SPACES, namespace("tenant", **{"calico-conformance/run": "mine"}))[
+            0
+        ]
+        == 201
+    )
     for document in yaml.safe_load_all((MANIFESTS / "admission" / "standard.yaml").read_text()):
         plural = "validatingadmissionpolicies" if document["kind"].endswith("Policy") else (
             "validatingadmissionpolicybindings"
@@ -140,9 +160,15 @@ def prepare(one: Cluster) -> None:
 def test_no_policy_has_an_expression_that_the_api_server_doubts(cluster: Cluster) -> None:
     code, answer = cluster.ask(ADMIN, "GET", f"{ADMISSION}/validatingadmissionpolicies")
     warnings = [
-        item["status"]["typeChecking"] for item in answer["items"] if item.get("status", {}).get("typeChecking")
+        item["status"]["typeChecking"]
+        for item in answer["items"]
+        if item.get("status", {}).get("typeChecking")
     ]
-    assert (code, len(answer["items"]), [one for one in warnings if one.get("expressionWarnings")]) == (200, 3, [])
+    assert (
+        code,
+        len(answer["items"]),
+        [one for one in warnings if one.get("expressionWarnings")],
+    ) == (200, 3, [])
 
 
 def test_the_runner_works_in_its_own_namespaces(cluster: Cluster) -> None:
@@ -152,14 +178,27 @@ def test_the_runner_works_in_its_own_namespaces(cluster: Cluster) -> None:
     inside = f"{SPACES}/{OWN}"
     assert ask(runner, "POST", f"{inside}/configmaps", config())[0] == 201
     assert (
-        ask(runner, "PATCH", f"{inside}/configmaps/probes", {"data": {"a": "b"}}, "application/merge-patch+json")[0]
+        ask(
+            runner,
+            "PATCH",
+            f"{inside}/configmaps/probes",
+            {"data": {"a": "b"}},
+            "application/merge-patch+json",
+        )[0]
         == 200
     )
     path = f"/apis/networking.k8s.io/v1/namespaces/{OWN}/networkpolicies"
     assert ask(runner, "POST", path, policy("deny"))[0] == 201
     assert ask(runner, "DELETE", f"{path}/deny")[0] == 200
     assert (
-        ask(runner, "PATCH", inside, {"metadata": {"labels": {"team": "a"}}}, "application/merge-patch+json")[0] == 200
+        ask(
+            runner,
+            "PATCH",
+            inside,
+            {"metadata": {"labels": {"team": "a"}}},
+            "application/merge-patch+json",
+        )[0]
+        == 200
     )
     code, answer = ask(runner, "POST", f"{inside}/pods/none/exec?command=true&stdout=true")
     assert (code, "not found" in json.dumps(answer)) == (404, True), answer
@@ -169,7 +208,10 @@ def test_the_runner_works_in_its_own_namespaces(cluster: Cluster) -> None:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": asked},
     }
-    assert ask(runner, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)[0] == 201
+    assert (
+        ask(runner, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)[0]
+        == 201
+    )
     assert ask(runner, "DELETE", f"{inside}-host")[0] == 200
 
 
@@ -195,7 +237,9 @@ def test_the_runner_works_in_its_own_namespaces(cluster: Cluster) -> None:
         ("POST", f"{SPACES}/victim/secrets", secret("regcred"), BEYOND),
     ],
 )  # fmt: skip
-def test_the_runner_is_kept_from_everything_else(cluster: Cluster, method: str, path: str, body: Any, why: str) -> None:
+def test_the_runner_is_kept_from_everything_else(
+    cluster: Cluster, method: str, path: str, body: Any, why: str
+) -> None:
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     code, answer = cluster.ask(cluster.runner, method, path, body, kind)
     if not why:  # there is nothing to delete, and nothing is asked of admission
@@ -227,7 +271,10 @@ def test_the_runner_creates_pull_secrets_of_the_names_that_are_listed(
         body["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "default"}
     found, answer = cluster.ask(cluster.runner, "POST", f"{SPACES}/{OWN}/secrets", body)
     assert found == code, answer
-    assert code == 201 or "ValidatingAdmissionPolicy 'calico-conformance-pull-secrets'" in answer["message"]
+    assert (
+        code == 201
+        or "ValidatingAdmissionPolicy 'calico-conformance-pull-secrets'" in answer["message"]
+    )
 
 
 def test_who_creates_secrets_alone_reads_none(cluster: Cluster) -> None:
@@ -244,11 +291,18 @@ def test_a_tenant_takes_neither_the_label_nor_the_prefix(cluster: Cluster) -> No
     merge = "application/merge-patch+json"
     label = {"metadata": {"labels": {"calico-conformance/run": "3f2a1c"}}}
     assert cluster.ask(TENANT, "POST", SPACES, namespace("plain"))[0] == 201
-    assert cluster.ask(TENANT, "PATCH", f"{SPACES}/plain", {"metadata": {"labels": {"a": "b"}}}, merge)[0] == 200
+    assert (
+        cluster.ask(
+            TENANT, "PATCH", f"{SPACES}/plain", {"metadata": {"labels": {"a": "b"}}}, merge
+        )[0]
+        == 200
+    )
     for method, path, body, why in (
         ("PATCH", f"{SPACES}/plain", label, LABEL),
         ("POST", SPACES, namespace("labelled", **{"calico-conformance/run": "x"}), LABEL),
         ("POST", SPACES, namespace("calico-demo-of-a-tenant"), PREFIX),
     ):
-        code, answer = cluster.ask(TENANT, method, path, body, merge if method == "PATCH" else "application/json")
+        code, answer = cluster.ask(
+            TENANT, method, path, body, merge if method == "PATCH" else "application/json"
+        )
         assert (code, why in answer["message"]) == (422, True), answer

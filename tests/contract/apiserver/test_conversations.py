@@ -38,7 +38,9 @@ def lab() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     if not ASSETS:
-        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver (make kube-binaries makes one)")
+        pytest.skip(
+            "KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver (make kube-binaries makes one)"
+        )
     missing = missing_binaries(Path(ASSETS))
     if missing:
         pytest.fail(f"KUBEBUILDER_ASSETS={ASSETS} lacks {', '.join(missing)}")
@@ -49,7 +51,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def differing(name: str, answers: list[Answer]) -> dict[str, str]:
     """Step to where its answer is not the golden one."""
     golden = golden_answers(name)
-    assert [answer.step for answer in answers] == list(golden), f"golden answers of {name} belong to other steps"
+    assert [answer.step for answer in answers] == list(golden), (
+        f"golden answers of {name} belong to other steps"
+    )
     found: dict[str, str] = {}
     for answer in answers:
         shared = json.loads(json.dumps(answer.shared()))
@@ -76,13 +80,20 @@ def test_a_real_server_still_answers_so(real: Server, name: str) -> None:
         pytest.skip("kube-controller-manager is not in the folder of KUBEBUILDER_ASSETS")
     found = differing(name, Holder(real).hold(held))
     command = "python -m tests.contract.apiserver.record"
-    assert not found, "\n".join([f"the golden answers are out of date ({command}):", *found, *found.values()])
+    assert not found, "\n".join(
+        [f"the golden answers are out of date ({command}):", *found, *found.values()]
+    )
 
 
 def test_every_difference_has_its_reason_and_a_step() -> None:
     known = known_differences()
     assert len(known) <= MOST
-    steps = {f"{name}/{step.name}" for name in NAMES for step in conversation(name).steps if not step.silent}
+    steps = {
+        f"{name}/{step.name}"
+        for name in NAMES
+        for step in conversation(name).steps
+        if not step.silent
+    }
     assert known.keys() <= steps
     assert all(len(reason) > 40 for reason in known.values())
 

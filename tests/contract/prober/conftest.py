@@ -36,7 +36,9 @@ class RealAgents(Agents):
         asked = AGENT.with_name(Path((query or {}).get("command", [""])[-1]).name)
         program = asked if asked.is_file() and asked.suffix == ".py" else AGENT
         command = [sys.executable, "-I", "-S", "-u", str(program), *argv]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        ) as process:
             assert process.stdin
             assert process.stdout
             said = process.stdout

@@ -32,7 +32,10 @@ def test_live_agents_are_bounded_and_an_idle_one_makes_room(
 def test_idle_agents_of_one_process_leave_another_its_share(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
-    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
+    one, other = (
+        Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2))
+        for _ in range(2)
+    )
     try:
         for prober, name in ((one, "a"), (other, "b")):
             for number in range(4):
@@ -46,7 +49,9 @@ def test_idle_agents_of_one_process_leave_another_its_share(
 def test_live_agents_on_a_windows_node_are_bounded_for_all_processes(
     kube: Any, agents: Any, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(protocol.AGENTS, "windows", protocol.AGENTS["linux"])  # the stand-in is agent.py
+    monkeypatch.setitem(
+        protocol.AGENTS, "windows", protocol.AGENTS["linux"]
+    )  # the stand-in is agent.py
     limits = Limits(per_windows_node=3, share_of_node=1)
     prober, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for _ in range(2))
     program = protocol.AGENTS["linux"]
@@ -55,8 +60,13 @@ def test_live_agents_on_a_windows_node_are_bounded_for_all_processes(
             prober.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
             prober.agent(make.workload(f"l-{number}"), program)
         prober.agent(make.workload("a-5", "windows", "win-2"), program)
-        assert len(prober.agents) == 6, "one on win-1, which is its share there, one on win-2, and those on Linux"
-        taken = [other.agent(make.workload(f"b-{number}", "windows", "win-1"), program) for number in range(2)]
+        assert len(prober.agents) == 6, (
+            "one on win-1, which is its share there, one on win-2, and those on Linux"
+        )
+        taken = [
+            other.agent(make.workload(f"b-{number}", "windows", "win-1"), program)
+            for number in range(2)
+        ]
         assert taken[1].alive
         assert len(other.agents) == 1
     finally:
@@ -70,7 +80,9 @@ def test_what_a_process_keeps_on_a_node_beyond_its_share_goes_when_another_waits
     wide = Limits(per_windows_node=2, share_of_node=2)
     narrow = Limits(per_windows_node=2, share_of_node=1)
     program = protocol.AGENTS["linux"]
-    prober, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for limits in (wide, narrow))
+    prober, other = (
+        Prober(kube, tmp_path / "run", make.settings, limits=limits) for limits in (wide, narrow)
+    )
     try:
         for number in range(2):
             prober.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
@@ -87,7 +99,9 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
 ) -> None:
     prober = Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=2))
     try:
-        seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
+        seen = prober.observe(
+            [make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)]
+        )
         assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 6
         assert len(prober.agents) <= 2
     finally:
@@ -98,10 +112,14 @@ def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
     kube: Any, agents: Any, make: Any, tmp_path: Path
 ) -> None:
     timings = make.settings.timings
-    hasty = replace(make.settings, timings=replace(timings, linux=replace(timings.linux, agent_slot=0.2)))
+    hasty = replace(
+        make.settings, timings=replace(timings, linux=replace(timings.linux, agent_slot=0.2))
+    )
     prober = Prober(kube, tmp_path / "run", hasty, limits=Limits(agents=1))
     source = make.workload("client-0")
-    expected = rf"^no agent could be started in {re.escape(source.label)}: no slot agent .*; fewer workers"
+    expected = (
+        rf"^no agent could be started in {re.escape(source.label)}: no slot agent .*; fewer workers"
+    )
     try:
         with prober.slots.hold("agent", 1, 1.0), pytest.raises(ProbeBroken, match=expected):
             prober.agent(source, protocol.AGENTS["linux"])
@@ -112,7 +130,9 @@ def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
 def test_waiting_for_other_starts_counts_as_no_error(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
-    patience = replace(make.settings.timings.linux, exec_overhead=0.5, agent_hello=1.5, agent_slot=15.0)
+    patience = replace(
+        make.settings.timings.linux, exec_overhead=0.5, agent_hello=1.5, agent_slot=15.0
+    )
     settings = replace(make.settings, timings=replace(make.settings.timings, linux=patience))
     prober = Prober(kube, tmp_path / "run", settings, limits=Limits(agents=1))
     slot = prober.slots.take("agent", 1)
@@ -129,12 +149,19 @@ def test_waiting_for_other_starts_counts_as_no_error(
 def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
-    prober, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
+    prober, other = (
+        Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2))
+        for _ in range(2)
+    )
     try:
-        prober.observe([make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)])
+        prober.observe(
+            [make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)]
+        )
         assert len(prober.agents) == 4, "it needed them at once, and nobody else did"
         assert not prober.slots.wanted("agent")
-        seen = other.observe([make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)])
+        seen = other.observe(
+            [make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)]
+        )
         assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
         assert (len(prober.agents), len(other.agents)) == (2, 2)
         assert other.counts.repeated.total() == prober.counts.repeated.total() == 0
@@ -162,7 +189,9 @@ def test_powershell_starts_are_bounded_per_windows_node(
 
     agents.script = [slow_start] * 4
     prober = Prober(kube, tmp_path / "run", make.settings)
-    with pytest.raises(ProbeBroken, match=r"is not this suite's matrix-agent\.ps1"):  # the stand-in is agent.py
+    with pytest.raises(
+        ProbeBroken, match=r"is not this suite's matrix-agent\.ps1"
+    ):  # the stand-in is agent.py
         prober.observe([make.attempt(listening, source) for source in sources])
     prober.close()
     assert most <= 2

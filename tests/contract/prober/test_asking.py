@@ -44,7 +44,9 @@ def all_of(asking: LiveAsking) -> list[Answered]:
     return found
 
 
-def test_tickets_are_unique_and_each_is_answered_once(prober: Prober, make: Any, listening: int) -> None:
+def test_tickets_are_unique_and_each_is_answered_once(
+    prober: Prober, make: Any, listening: int
+) -> None:
     asking = prober.asking()
     sources = [make.workload(name) for name in "ab"]
     tickets = asking.begin([make.attempt(listening, source) for source in sources])
@@ -52,7 +54,9 @@ def test_tickets_are_unique_and_each_is_answered_once(prober: Prober, make: Any,
     assert len(set(tickets)) == asking.pending == 4
     found = all_of(asking)
     assert sorted(answered.ticket for answered in found) == sorted(tickets)
-    assert {answered.observation.verdict for answered in found if answered.observation} == {Verdict.CONNECTED}
+    assert {answered.observation.verdict for answered in found if answered.observation} == {
+        Verdict.CONNECTED
+    }
     assert asking.next(0.0) is None
 
 
@@ -61,14 +65,18 @@ def test_a_result_of_one_source_does_not_wait_for_another(
 ) -> None:
     slow = make.attempt(silent, make.workload("slow"), Kind.UDP, 1.0)
     quick = make.attempt(listening, make.workload("quick"))
-    prober.observe([make.attempt(listening, item.source) for item in (slow, quick)])  # both agents are there
+    prober.observe(
+        [make.attempt(listening, item.source) for item in (slow, quick)]
+    )  # both agents are there
     asking = prober.asking()
     asking.begin([slow, quick])
     first = asking.next(10.0)
     assert first
     assert first.observation
     assert first.observation.attempt == quick
-    assert [answered.observation.verdict for answered in all_of(asking) if answered.observation] == [Verdict.TIMED_OUT]
+    assert [
+        answered.observation.verdict for answered in all_of(asking) if answered.observation
+    ] == [Verdict.TIMED_OUT]
 
 
 def test_rounds_overlap_and_are_ordered_by_when_the_agent_began_them(
@@ -90,7 +98,9 @@ def test_rounds_overlap_and_are_ordered_by_when_the_agent_began_them(
     assert len(agents.started) == 1
 
 
-def test_an_agent_started_again_has_another_clock(prober: Prober, agents: Any, make: Any, listening: int) -> None:
+def test_an_agent_started_again_has_another_clock(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
     (before,) = prober.observe([make.attempt(listening)])
     prober.agents._agents[make.workload().uid, "agent.py"][0].close()
     (after,) = prober.observe([make.attempt(listening)])
@@ -115,12 +125,18 @@ def test_beginning_does_not_wait_for_an_agent_that_is_being_started(
     source = make.attempt(listening).source.uid
     assert asking.waits(source)
     may_start.set()
-    assert [answered.observation.tries for answered in all_of(asking) if answered.observation] == [1, 1, 1]
+    assert [answered.observation.tries for answered in all_of(asking) if answered.observation] == [
+        1,
+        1,
+        1,
+    ]
     assert not asking.waits(source)
     assert len(agents.started) == 1, "what was begun meanwhile waited for the same agent"
 
 
-def test_of_what_was_cancelled_nothing_is_heard(prober: Prober, make: Any, listening: int, silent: int) -> None:
+def test_of_what_was_cancelled_nothing_is_heard(
+    prober: Prober, make: Any, listening: int, silent: int
+) -> None:
     asking = prober.asking()
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5), make.attempt(listening)])
     asking.cancel()
@@ -216,7 +232,11 @@ def test_a_pod_that_was_replaced_is_the_environments_fault(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     agents.script = [lambda channel, _: channel.cut()] * 5
-    agents.pods["client"] = {"metadata": {"uid": "other"}, "spec": {}, "status": {"phase": "Running"}}
+    agents.pods["client"] = {
+        "metadata": {"uid": "other"},
+        "spec": {},
+        "status": {"phase": "Running"},
+    }
     asking = prober.asking()
     asking.begin([make.attempt(listening)])
     (answered,) = all_of(asking)

@@ -20,11 +20,15 @@ def test_observations_come_in_the_order_of_the_batch_from_all_sources(
     batch = [make.attempt(port, source) for port in (listening, closed) for source in sources]
     seen = prober.observe(batch)
     assert [observation.attempt for observation in seen] == batch
-    assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 3 + [Verdict.REFUSED] * 3
+    assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 3 + [
+        Verdict.REFUSED
+    ] * 3
     assert len(agents.started) == 3
 
 
-def test_an_agent_is_started_once_and_asked_again(prober: Prober, agents: Any, make: Any, listening: int) -> None:
+def test_an_agent_is_started_once_and_asked_again(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
     for _ in range(3):
         assert prober.observe([make.attempt(listening)])[0].tries == 1
     assert len(agents.started) == 1

@@ -21,9 +21,15 @@ HOME = "127.0.0.1"
 @pytest.fixture
 def streams(prober: Prober) -> Iterator[Streams]:
     quick = replace(
-        prober.settings.timings.linux, stream_heartbeat=0.02, exec_overhead=1.0, agent_hello=1.0, tcp_give_up=0.5
+        prober.settings.timings.linux,
+        stream_heartbeat=0.02,
+        exec_overhead=1.0,
+        agent_hello=1.0,
+        tcp_give_up=0.5,
     )
-    prober.agents.settings = replace(prober.settings, timings=replace(prober.settings.timings, linux=quick))
+    prober.agents.settings = replace(
+        prober.settings, timings=replace(prober.settings.timings, linux=quick)
+    )
     one = Streams(prober)
     yield one
     one.shut()
@@ -31,10 +37,14 @@ def streams(prober: Prober) -> Iterator[Streams]:
 
 def pair(make: Any) -> tuple[Any, Any]:
     # A pod in a node's network, so that the port is any free one of this machine.
-    return make.workload("client", address=HOME), make.workload("server", address=HOME, host_network=True)
+    return make.workload("client", address=HOME), make.workload(
+        "server", address=HOME, host_network=True
+    )
 
 
-def test_streams_of_a_pair_share_two_agents_and_are_seen_at_both_ends(streams: Streams, agents: Any, make: Any) -> None:
+def test_streams_of_a_pair_share_two_agents_and_are_seen_at_both_ends(
+    streams: Streams, agents: Any, make: Any
+) -> None:
     several = streams.open([pair(make)] * 3)
     states = streams.look(several)
     assert (
@@ -47,7 +57,9 @@ def test_streams_of_a_pair_share_two_agents_and_are_seen_at_both_ends(streams: S
     streams.close(several)
 
 
-def test_an_agent_that_holds_streams_is_not_ended_for_another(streams: Streams, prober: Prober, make: Any) -> None:
+def test_an_agent_that_holds_streams_is_not_ended_for_another(
+    streams: Streams, prober: Prober, make: Any
+) -> None:
     (stream,) = streams.open([pair(make)])
     assert all(agent.busy for agent in stream.agents)
     streams.close([stream])
@@ -73,7 +85,10 @@ def test_an_agent_that_is_gone_is_a_broken_probe(streams: Streams, make: Any) ->
 
 def test_a_pod_that_is_gone_explains_its_agent(streams: Streams, agents: Any, make: Any) -> None:
     (stream,) = streams.open([pair(make)])
-    agents.pods["server"] = {**agents.pod(Request("server"))[1], "metadata": {"name": "server", "uid": "another"}}
+    agents.pods["server"] = {
+        **agents.pod(Request("server"))[1],
+        "metadata": {"name": "server", "uid": "another"},
+    }
     stream.agents[1].close()
     with pytest.raises(EnvironmentBroken, match="replaced"):
         streams.look([stream])
@@ -84,7 +99,9 @@ class Request:
         self.path = f"/api/v1/namespaces/n/pods/{pod}"
 
 
-def test_an_agent_that_breaks_at_its_start_is_started_again(streams: Streams, agents: Any, make: Any) -> None:
+def test_an_agent_that_breaks_at_its_start_is_started_again(
+    streams: Streams, agents: Any, make: Any
+) -> None:
     agents.script.append(lambda channel, query: channel.close())
     (stream,) = streams.open([pair(make)])
     assert not streams.look([stream])[0].lost
@@ -93,7 +110,10 @@ def test_an_agent_that_breaks_at_its_start_is_started_again(streams: Streams, ag
 
 @pytest.mark.parametrize(
     "answer",
-    [{"ends": []}, {"ends": [{"side": "opened", "verdict": "BROKEN", "detail": "heartbeat 7 after 5"}]}],
+    [
+        {"ends": []},
+        {"ends": [{"side": "opened", "verdict": "BROKEN", "detail": "heartbeat 7 after 5"}]},
+    ],
     ids=["unknown", "no verdict"],
 )
 def test_what_the_protocol_calls_no_verdict_is_none(
@@ -105,7 +125,9 @@ def test_what_the_protocol_calls_no_verdict_is_none(
         streams.look([stream])
 
 
-def test_an_answer_without_its_clock_is_garbled(streams: Streams, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_without_its_clock_is_garbled(
+    streams: Streams, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (stream,) = streams.open([pair(make)])
 
     def answered(line: Callable[[str], bytes], within: float) -> dict[str, Any]:

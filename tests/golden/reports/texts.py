@@ -22,7 +22,9 @@ FOLDER = Path(__file__).parent
 DEMO = GateSet(
     name="demo",
     purpose="the demo's policy does what it says",
-    demands=tuple(Demand(claim=claim, parts=("",)) for claim in ("DEMO-2", "DEMO-5", "DEMO-6", "DEMO-7")),
+    demands=tuple(
+        Demand(claim=claim, parts=("",)) for claim in ("DEMO-2", "DEMO-5", "DEMO-6", "DEMO-7")
+    ),
 )
 POLICY_RULES = GateSet(
     name="policy rules",
@@ -64,11 +66,18 @@ def texts() -> Iterator[tuple[str, str]]:
     yield "diff-healthy-leak.md", as_markdown(compare(stored("healthy"), stored("leak")))
     for name in names():
         results = judge(stored(name), [POLICY_RULES if name in SHIPPED else DEMO], (), catalog())
-        lines = [line for result in results for line in (result.headline, *(f"  {each}" for each in result.obstacles))]
+        lines = [
+            line
+            for result in results
+            for line in (result.headline, *(f"  {each}" for each in result.obstacles))
+        ]
         yield f"gate-{name}.txt", "\n".join([*lines, f"exit code {exit_code(results)}"]) + "\n"
     for name in ("leak", "rerun", "sick", "cut-short"):
         report = stored(name)
-        yield f"rerun-{name}.txt", "\n".join(to_run_again(report, report.plain["suite"]["catalog"])) + "\n"
+        yield (
+            f"rerun-{name}.txt",
+            "\n".join(to_run_again(report, report.plain["suite"]["catalog"])) + "\n",
+        )
 
 
 def main() -> None:

@@ -56,15 +56,21 @@ class CountingChannel:
 class CalicoLab:
     """Six nodes, and pods as a test wants them."""
 
-    def __init__(self, runner: asyncio.Runner, channel: Channel, *overrides: str, profile: str = "default") -> None:
+    def __init__(
+        self, runner: asyncio.Runner, channel: Channel, *overrides: str, profile: str = "default"
+    ) -> None:
         self.runner, self.channel, self.counting = runner, channel, CountingChannel(channel)
         self.plane = plane = remote_dataplane(self.counting)
         self.profile = load(profile, overrides)
         self.core = Core(Settings())
         self.client = self.core.client("admin")
         network = plane_of(self.profile)
-        self.calico = Calico(self.core.client, plane, self.profile, network, Installed(self.profile, network))
-        harness = LabParts(plane, self.calico, self.client, ZoneGate(plane), Interference(), _no_containers)
+        self.calico = Calico(
+            self.core.client, plane, self.profile, network, Installed(self.profile, network)
+        )
+        harness = LabParts(
+            plane, self.calico, self.client, ZoneGate(plane), Interference(), _no_containers
+        )
         self.injector = Injector(harness, fault_types())
         self.pods: dict[str, Obj] = {}
         self.addresses: dict[str, str] = {}
@@ -80,7 +86,10 @@ class CalicoLab:
             own = {"metadata": head, "spec": {"podCIDR": pod_cidr(machine, self.profile)}}
             await self.client.create("nodes", own)
             spec = NodeSpec(
-                name=machine.name, os=machine.os, address=machine.address, prefix_length=machine.prefix_length
+                name=machine.name,
+                os=machine.os,
+                address=machine.address,
+                prefix_length=machine.prefix_length,
             )
             await self.plane.add_node(spec)
         if len({machine.subnet for machine in machines(self.profile)}) > 1:
@@ -90,7 +99,9 @@ class CalicoLab:
             self.calico.felix_started(node)
             for container in ("calico-node", "confd"):
                 self.calico.plane.ran(node, container, now=True)
-        await self.until(lambda: all(felix.routing.routes for felix in self.calico.felixes.values()))
+        await self.until(
+            lambda: all(felix.routing.routes for felix in self.calico.felixes.values())
+        )
 
     async def until(self, test: Callable[[], Any]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -162,11 +173,15 @@ class CalicoLab:
             self.run(self.injector.heal(identity))
 
     def socket(self, pod: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        sock = self.run(sandbox_socket(self.channel, self.pods[pod]["metadata"]["uid"], socket.AF_INET, kind))
+        sock = self.run(
+            sandbox_socket(self.channel, self.pods[pod]["metadata"]["uid"], socket.AF_INET, kind)
+        )
         sock.settimeout(DENIED_SECONDS)
         return sock
 
-    def attempt(self, source: str, target: str, port: int = PORT, *, by: tuple[str, int] | None = None) -> str:
+    def attempt(
+        self, source: str, target: str, port: int = PORT, *, by: tuple[str, int] | None = None
+    ) -> str:
         """One TCP connection between pods: the source that the target saw, or ``timed out``, or an error's name.
 
         ``by``: address and port of a Service in front of the target, to go there by it.
@@ -185,9 +200,14 @@ class CalicoLab:
             accepted.close()
             return str(peer[0])
 
-    def datagram_passes(self, source: str, target: str, size: int, port: int = PORT, *, whole: bool = True) -> bool:
+    def datagram_passes(
+        self, source: str, target: str, size: int, port: int = PORT, *, whole: bool = True
+    ) -> bool:
         """An IPv4 packet of this size arrives, unfragmented if it is to be ``whole``."""
-        with self.socket(target, socket.SOCK_DGRAM) as server, self.socket(source, socket.SOCK_DGRAM) as client:
+        with (
+            self.socket(target, socket.SOCK_DGRAM) as server,
+            self.socket(source, socket.SOCK_DGRAM) as client,
+        ):
             server.bind(("0.0.0.0", port))
             if whole:
                 client.setsockopt(socket.IPPROTO_IP, 10, 3)  # IP_MTU_DISCOVER, IP_PMTUDISC_PROBE
@@ -220,7 +240,12 @@ def calico_lab(*overrides: str, profile: str = "default") -> Iterator[CalicoLab]
 
 def six_pods(lab: CalicoLab) -> CalicoLab:
     """Two Linux pods, two Windows pods, each on a node of its own, and a second one beside the first of each."""
-    for name, node in (("l1", "linux-1"), ("l2", "linux-2"), ("w1", "windows-2022"), ("w2", "windows-2019")):
+    for name, node in (
+        ("l1", "linux-1"),
+        ("l2", "linux-2"),
+        ("w1", "windows-2022"),
+        ("w2", "windows-2019"),
+    ):
         lab.pod(name, node, app=name)
     lab.pod("l1b", "linux-1", app="beside")
     lab.pod("w1b", "windows-2022", app="beside")

@@ -39,7 +39,9 @@ def test_an_mtu_black_hole_lets_small_packets_pass(pods: CalicoLab) -> None:
     assert pods.datagram_passes("l1", "w1", 1400)
 
 
-def test_fragments_are_lost_on_the_way_that_is_asked_for_and_whole_packets_pass(pods: CalicoLab) -> None:
+def test_fragments_are_lost_on_the_way_that_is_asked_for_and_whole_packets_pass(
+    pods: CalicoLab,
+) -> None:
     with pods.fault("fragments-dropped", node="windows-2022", way="out"):
         assert pods.datagram_passes("w1", "l1", 1400)
         assert not pods.datagram_passes("w1", "l1", 4000, whole=False)
@@ -53,7 +55,9 @@ def test_fragments_are_lost_on_the_way_that_is_asked_for_and_whole_packets_pass(
 
 @pytest.mark.parametrize(("node", "source"), [("linux-1", "l1"), ("windows-2022", "w1")])
 @pytest.mark.parametrize("name", ["route-missing", "forwarding-wrong"])
-def test_a_node_does_not_find_one_other_node(pods: CalicoLab, name: str, node: str, source: str) -> None:
+def test_a_node_does_not_find_one_other_node(
+    pods: CalicoLab, name: str, node: str, source: str
+) -> None:
     with pods.fault(name, node=node, to="windows-2019"):
         assert not pods.reaches(source, "w2")
         assert pods.reaches(source, "l2")
@@ -78,7 +82,9 @@ def test_a_device_that_differs_cuts_its_node_off(pods: CalicoLab, differs: dict[
     assert pods.reaches("l1", "w1")
 
 
-@pytest.mark.parametrize(("node", "target", "elsewhere"), [("linux-1", "l1", "l2"), ("windows-2022", "w1", "w2")])
+@pytest.mark.parametrize(
+    ("node", "target", "elsewhere"), [("linux-1", "l1", "l2"), ("windows-2022", "w1", "w2")]
+)
 def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere: str) -> None:
     with pods.policy(DENY_ALL):
         with pods.fault("policy-not-enforced", node=node):
@@ -97,7 +103,9 @@ def test_policy_late_until_it_is_healed(pods: CalicoLab) -> None:
         assert not pods.reaches("w1", "l1")
 
 
-@pytest.mark.parametrize(("node", "source", "beside"), [("linux-1", "l1", "l1b"), ("windows-2022", "w1", "w1b")])
+@pytest.mark.parametrize(
+    ("node", "source", "beside"), [("linux-1", "l1", "l1b"), ("windows-2022", "w1", "w1b")]
+)
 def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, beside: str) -> None:
     block = pods.calico.ipam.blocks_of(node)[0]
     tunnel = block.address(1 if node.startswith("w") else 0)
@@ -109,7 +117,9 @@ def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, besid
 
 
 @pytest.mark.parametrize("backend", ["l2", "w1b", "w2"])
-def test_the_source_of_a_windows_pod_by_cluster_ip_is_what_the_fault_makes_it(pods: CalicoLab, backend: str) -> None:
+def test_the_source_of_a_windows_pod_by_cluster_ip_is_what_the_fault_makes_it(
+    pods: CalicoLab, backend: str
+) -> None:
     service, node, own = ("10.96.1.1", 80), "windows-2022", pods.addresses["w1"]
     source_vip = pods.calico.ipam.blocks_of(node)[0].address(2)
     port = ServicePort(
@@ -140,15 +150,24 @@ def test_a_windows_pod_gets_a_reserved_address_and_works_with_it(pods: CalicoLab
         assert pods.pod("thief", "windows-2019") == block.address(2)
         assert pods.attempt("l1", "thief") == pods.addresses["l1"]
     pods.remove("thief")
-    assert pods.pod("honest", "windows-2019") not in {block.address(ordinal) for ordinal in (0, 1, 2, 63)}
+    assert pods.pod("honest", "windows-2019") not in {
+        block.address(ordinal) for ordinal in (0, 1, 2, 63)
+    }
     pods.remove("honest")
 
 
-def test_rules_of_every_rule_fault_are_taken_by_the_kernel_and_leave_nothing(pods: CalicoLab) -> None:
+def test_rules_of_every_rule_fault_are_taken_by_the_kernel_and_leave_nothing(
+    pods: CalicoLab,
+) -> None:
     service = {
-        "spec": {"type": "NodePort", "ports": [{"name": "a", "port": 53, "protocol": "UDP"}, {"name": "b", "port": 80}]}
+        "spec": {
+            "type": "NodePort",
+            "ports": [{"name": "a", "port": 53, "protocol": "UDP"}, {"name": "b", "port": 80}],
+        }
     }
-    pods.run(pods.client.create("services", {"metadata": {"name": "s", "namespace": "demo"}, **service}))
+    pods.run(
+        pods.client.create("services", {"metadata": {"name": "s", "namespace": "demo"}, **service})
+    )
     for name, parameters in (
         ("dns-silent", {}),
         ("service-backend-missing", {"service": "demo/s", "node": "windows-2022"}),

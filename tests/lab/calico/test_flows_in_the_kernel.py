@@ -32,19 +32,28 @@ def _socket(pods: CalicoLab, sandbox: str, kind: int, port: int) -> socket.socke
 
 
 def connected(
-    pods: CalicoLab, source: str, *targets: str, by: tuple[str, int] | None = None, seconds: float = REPEATED_WITHIN
+    pods: CalicoLab,
+    source: str,
+    *targets: str,
+    by: tuple[str, int] | None = None,
+    seconds: float = REPEATED_WITHIN,
 ) -> Ports:
     """The source ports from which a connection stands in time; the rest is silence.  ``by``: a Service before them."""
     with ExitStack() as opened:
         for target in targets:
             opened.enter_context(_socket(pods, target, socket.SOCK_STREAM, PORT)).listen(len(PORTS))
-        ports = {opened.enter_context(_socket(pods, source, socket.SOCK_STREAM, port)): port for port in PORTS}
+        ports = {
+            opened.enter_context(_socket(pods, source, socket.SOCK_STREAM, port)): port
+            for port in PORTS
+        }
         for client in ports:
             client.connect_ex(by or (pods.addresses[targets[0]], PORT))
         waiting, end = set(ports), time.monotonic() + seconds
         while waiting and (left := end - time.monotonic()) > 0:
             waiting -= set(select.select([], list(waiting), [], left)[1])
-        errors = {client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) for client in set(ports) - waiting}
+        errors = {
+            client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) for client in set(ports) - waiting
+        }
         assert errors <= {0}, errors
         return {port for client, port in ports.items() if client not in waiting}
 
@@ -53,7 +62,9 @@ def answered(pods: CalicoLab, source: str, target: str) -> Ports:
     """The source ports of datagrams that arrive; of each port arrive all or none, and answers return as they came."""
     with ExitStack() as opened:
         server = opened.enter_context(_socket(pods, target, socket.SOCK_DGRAM, PORT))
-        clients = [opened.enter_context(_socket(pods, source, socket.SOCK_DGRAM, port)) for port in PORTS]
+        clients = [
+            opened.enter_context(_socket(pods, source, socket.SOCK_DGRAM, port)) for port in PORTS
+        ]
         arrived: list[int] = []
         for _ in range(DATAGRAMS):
             for client in clients:
@@ -97,17 +108,26 @@ def test_flows_within_the_node_and_between_others_are_whole(pods: CalicoLab) -> 
             assert connected(pods, source, target) == set(PORTS)
 
 
-def test_two_nodes_that_lose_flows_lose_the_same_ones_of_those_between_them(pods: CalicoLab) -> None:
+def test_two_nodes_that_lose_flows_lose_the_same_ones_of_those_between_them(
+    pods: CalicoLab,
+) -> None:
     with pods.fault("flows-dropped", node="linux-1", every="2"):
         passed = connected(pods, "l1", "w1")
         with pods.fault("flows-dropped", node="windows-2022", every="2"):
             assert connected(pods, "l1", "w1") == passed
 
 
-def test_a_lost_connection_to_a_service_is_lost_whichever_backend_its_repetition_gets(pods: CalicoLab) -> None:
+def test_a_lost_connection_to_a_service_is_lost_whichever_backend_its_repetition_gets(
+    pods: CalicoLab,
+) -> None:
     backends = tuple(Backend(address=pods.addresses[pod], port=PORT) for pod in ("l2", "w1", "w2"))
     service = ServicePort(
-        name="demo/web:http", protocol="tcp", cluster_ip="10.96.1.1", port=80, node_port=None, backends=backends
+        name="demo/web:http",
+        protocol="tcp",
+        cluster_ip="10.96.1.1",
+        port=80,
+        node_port=None,
+        backends=backends,
     )
     pods.run(pods.plane.set_services("linux-1", ServiceTable(ports=(service,))))
     try:

@@ -15,14 +15,18 @@ STAYS = 0.3
 """How long nothing may happen to a connection that is to survive; a reset takes milliseconds."""
 FROM_FRIENDS = {
     "podSelector": {"matchLabels": {"app": "w1"}},
-    "ingress": [{"from": [{"podSelector": {"matchExpressions": [{"key": "friend", "operator": "Exists"}]}}]}],
+    "ingress": [
+        {"from": [{"podSelector": {"matchExpressions": [{"key": "friend", "operator": "Exists"}]}}]}
+    ],
 }
 ON_LINUX = {"podSelector": {"matchLabels": {"app": "l1"}}, "ingress": [{}]}
 TO_ALL = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [{}], "egress": [{}]}
 
 
 @contextlib.contextmanager
-def connection(lab: CalicoLab, source: str, target: str) -> Iterator[tuple[socket.socket, socket.socket]]:
+def connection(
+    lab: CalicoLab, source: str, target: str
+) -> Iterator[tuple[socket.socket, socket.socket]]:
     """(source's end, target's end) of an established connection."""
     with lab.socket(source) as client:
         with lab.socket(target) as listener:
@@ -82,14 +86,20 @@ def test_an_egress_policy_ends_what_the_pod_opened(friends: CalicoLab) -> None:
     for target in ("l2", "w2", "w1b"):
         with connection(friends, "w1", target) as (client, server):
             with friends.policy(
-                {"podSelector": {"matchLabels": {"app": "w1"}}, "policyTypes": ["Egress"], "egress": [{}]}
+                {
+                    "podSelector": {"matchLabels": {"app": "w1"}},
+                    "policyTypes": ["Egress"],
+                    "egress": [{}],
+                }
             ):
                 assert (fate(server), fate(client, STAYS)) == ("reset", "silence")
 
 
 def test_a_pod_that_the_selector_comes_to_match_or_no_longer_does(friends: CalicoLab) -> None:
     def label(value: str | None) -> None:
-        friends.run(friends.client.patch("pods", "l1b", {"metadata": {"labels": {"friend": value}}}, "demo"))
+        friends.run(
+            friends.client.patch("pods", "l1b", {"metadata": {"labels": {"friend": value}}}, "demo")
+        )
         friends.run(friends.settled())
 
     with friends.policy(FROM_FRIENDS):
@@ -100,7 +110,10 @@ def test_a_pod_that_the_selector_comes_to_match_or_no_longer_does(friends: Calic
 
 
 def test_a_felix_that_starts_again(friends: CalicoLab) -> None:
-    with connection(friends, "l2", "w1") as (client, _), connection(friends, "l2", "w2") as elsewhere:
+    with (
+        connection(friends, "l2", "w1") as (client, _),
+        connection(friends, "l2", "w2") as elsewhere,
+    ):
         friends.stop_felix("windows-2022")
         assert fate(client, STAYS) == "silence"
         friends.start_felix("windows-2022")
@@ -117,7 +130,11 @@ def test_linux_pods_and_windows_pods_whose_list_stays_keep_theirs(friends: Calic
         with friends.policy(FROM_FRIENDS), friends.policy(ON_LINUX, name="linux"):
             friends.stop_felix("linux-1")
             friends.start_felix("linux-1")
-            friends.run(friends.client.patch("pods", "w1b", {"metadata": {"labels": {"colour": "red"}}}, "demo"))
+            friends.run(
+                friends.client.patch(
+                    "pods", "w1b", {"metadata": {"labels": {"colour": "red"}}}, "demo"
+                )
+            )
             friends.run(friends.settled())
             for connected in (beside, linux, same_node):
                 assert works(*connected)

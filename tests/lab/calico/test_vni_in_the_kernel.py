@@ -30,8 +30,15 @@ def breaking() -> Iterator[CalicoLab]:
 
 def devices(lab: CalicoLab) -> dict[str, int]:
     """VNI of each node's VXLAN device as the kernel says."""
-    links: dict[str, Any] = {node: lab.run(lab.plane.facts(node))["links"] for node in lab.calico.nodes}
-    return {node: item["vni"] for node, all_ in links.items() for item in all_ if item["ifname"] == "vxlan.calico"}
+    links: dict[str, Any] = {
+        node: lab.run(lab.plane.facts(node))["links"] for node in lab.calico.nodes
+    }
+    return {
+        node: item["vni"]
+        for node, all_ in links.items()
+        for item in all_
+        if item["ifname"] == "vxlan.calico"
+    }
 
 
 def vni_of(felix: Felix) -> int | None:
@@ -43,13 +50,19 @@ def deliver(lab: CalicoLab, vni: int) -> None:
     """FelixConfiguration and, as an operator does, the environment and the CNI configuration of Windows."""
 
     async def work() -> None:
-        await lab.client.patch("felixconfigurations.projectcalico.org", "default", {"spec": {"vxlanVNI": vni}})
+        await lab.client.patch(
+            "felixconfigurations.projectcalico.org", "default", {"spec": {"vxlanVNI": vni}}
+        )
         for node in WINDOWS:
             await restart(lab.calico, node, vni)
         await lab.until(lambda: all(lab.calico.felixes[node].running for node in lab.calico.nodes))
         linux = [node for node in lab.calico.nodes if node not in WINDOWS]
         await lab.until(lambda: all(vni_of(lab.calico.felixes[node]) == vni for node in linux))
-        await lab.until(lambda: all(felix.running and felix.routing.routes for felix in lab.calico.felixes.values()))
+        await lab.until(
+            lambda: all(
+                felix.running and felix.routing.routes for felix in lab.calico.felixes.values()
+            )
+        )
         await lab.settled()
 
     lab.run(work())
@@ -69,7 +82,11 @@ def renew(lab: CalicoLab, node: str, pods: dict[str, str], vni: int) -> None:
     lab.run(lab.calico.remove_hns_network(node, network.id))
     lab.run(restart(lab.calico, node, vni))
     felix = lab.calico.felixes[node]
-    lab.run(lab.until(lambda: vni_of(felix) == lab.calico.windows[node].hns.vsid and felix.routing.routes))
+    lab.run(
+        lab.until(
+            lambda: vni_of(felix) == lab.calico.windows[node].hns.vsid and felix.routing.routes
+        )
+    )
     for pod in pods:
         lab.pod(pod, node, app=pod)
 
@@ -77,7 +94,9 @@ def renew(lab: CalicoLab, node: str, pods: dict[str, str], vni: int) -> None:
 def test_linux_moves_and_windows_stays_until_its_network_is_made_anew(own: CalicoLab) -> None:
     assert set(devices(own).values()) == {OLD}
     deliver(own, NEW)
-    assert {node: vni for node, vni in devices(own).items() if node in WINDOWS} == dict.fromkeys(WINDOWS, OLD)
+    assert {node: vni for node, vni in devices(own).items() if node in WINDOWS} == dict.fromkeys(
+        WINDOWS, OLD
+    )
     assert set(devices(own).values()) == {OLD, NEW}
     for windows in ("w1", "w2"):
         assert not own.reaches("l1", windows)
@@ -112,11 +131,15 @@ def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: Calico
     hns = own.calico.windows["windows-2022"].hns
     assert hns.pod_network is not None
     own.run(own.calico.remove_hns_network("windows-2022", hns.pod_network.id))
-    own.run(own.plane.cut_off_pod("one that has left"))  # as when a pod leaves meanwhile: no reason to stop
+    own.run(
+        own.plane.cut_off_pod("one that has left")
+    )  # as when a pod leaves meanwhile: no reason to stop
     own.run(own.until(lambda: own.calico.felixes["windows-2022"].routing.tunnel is None))
     own.run(own.settled())
     assert not own.reaches("l1", "w1")
-    assert own.attempt("w1", "w1b") == "OSError"  # network unreachable: there is no interface any more
+    assert (
+        own.attempt("w1", "w1b") == "OSError"
+    )  # network unreachable: there is no interface any more
     assert own.reaches("w2", "l1")
     assert "windows-2022" not in devices(own)
     for pod in ("w1", "w1b"):

@@ -44,18 +44,35 @@ spec:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     with running_lab(tmp_path_factory.mktemp("felix")) as running:
-        manifest = server("client", "linux-1") + server("linux", "linux-2") + server("windows", "windows-2022")
+        manifest = (
+            server("client", "linux-1")
+            + server("linux", "linux-2")
+            + server("windows", "windows-2022")
+        )
         running.kubectl("apply", "-f", "-", stdin=manifest + server("beside", "linux-3"))
         # The operator would undo what is changed in its DaemonSets.
-        running.kubectl("scale", "-n", "tigera-operator", "deployment/tigera-operator", "--replicas=0")
-        running.kubectl("wait", "-n", "tigera-operator", "--for=delete", "pod", "-l", "k8s-app=tigera-operator")
+        running.kubectl(
+            "scale", "-n", "tigera-operator", "deployment/tigera-operator", "--replicas=0"
+        )
+        running.kubectl(
+            "wait", "-n", "tigera-operator", "--for=delete", "pod", "-l", "k8s-app=tigera-operator"
+        )
         running.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
         yield running
 
 
 def reaches(lab: RunningLab, pod: str) -> bool:
     address = lab.kubectl("get", "pod", pod, "-o", "jsonpath={.status.podIP}").stdout
-    done = lab.kubectl("exec", "client", "--", "/agnhost", "connect", f"{address}:8080", "--timeout=1s", check=False)
+    done = lab.kubectl(
+        "exec",
+        "client",
+        "--",
+        "/agnhost",
+        "connect",
+        f"{address}:8080",
+        "--timeout=1s",
+        check=False,
+    )
     assert done.returncode == 0 or "TIMEOUT" in done.stdout + done.stderr, done.stdout + done.stderr
     return done.returncode == 0
 
@@ -68,7 +85,14 @@ def eventually(lab: RunningLab, pod: str, *, reached: bool) -> None:
 
 def felix_pod(lab: RunningLab, daemon_set: str, node: str) -> str:
     found = lab.kubectl(
-        *SYSTEM, "get", "pod", "-l", f"k8s-app={daemon_set}", f"--field-selector=spec.nodeName={node}", "-o", "name"
+        *SYSTEM,
+        "get",
+        "pod",
+        "-l",
+        f"k8s-app={daemon_set}",
+        f"--field-selector=spec.nodeName={node}",
+        "-o",
+        "name",
     )
     return found.stdout.strip()
 
@@ -81,12 +105,20 @@ def test_new_policy_does_not_appear_where_felix_is_dead_and_does_when_it_is_back
     lab: RunningLab, daemon_set: str, node: str, pod: str
 ) -> None:
     elsewhere = {
-        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [node]}]}]
+        "nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [node]}]}
+        ]
     }
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": elsewhere}}
     patch = json.dumps({"spec": {"template": {"spec": {"affinity": affinity}}}})
     lab.kubectl(*SYSTEM, "patch", "daemonset", daemon_set, "-p", patch)
-    lab.kubectl(*SYSTEM, "wait", "--for=delete", felix_pod(lab, daemon_set, node) or "pod/gone", "--timeout=20s")
+    lab.kubectl(
+        *SYSTEM,
+        "wait",
+        "--for=delete",
+        felix_pod(lab, daemon_set, node) or "pod/gone",
+        "--timeout=20s",
+    )
     assert felix_pod(lab, daemon_set, node) == ""
     try:
         assert reaches(lab, pod)

@@ -56,7 +56,9 @@ def pods_on(lab: RunningLab, node: str) -> dict[str, str]:
     every = ("get", "pods", "-A", f"--field-selector=spec.nodeName={node}", "-o", "json")
     items = json.loads(lab.kubectl(*every).stdout)["items"]
     return {
-        item["metadata"]["name"]: item["metadata"].get("ownerReferences", [{"kind": "none"}])[0]["kind"]
+        item["metadata"]["name"]: item["metadata"].get("ownerReferences", [{"kind": "none"}])[0][
+            "kind"
+        ]
         for item in items
     }
 
@@ -82,13 +84,17 @@ def test_a_drain_waits_for_the_budget_and_then_empties_the_node(lab: RunningLab)
     assert "Cannot evict pod as it would violate the pod's disruption budget." in refused.stderr
     assert pods_on(lab, NODE) == before
 
-    lab.kubectl("patch", "poddisruptionbudget", "web", "--type=merge", "-p", '{"spec":{"minAvailable":3}}')
+    lab.kubectl(
+        "patch", "poddisruptionbudget", "web", "--type=merge", "-p", '{"spec":{"minAvailable":3}}'
+    )
     lab.kubectl(*DRAIN)
     left = pods_on(lab, NODE)
     assert set(left.values()) == {"DaemonSet"}
     assert set(left) == {name for name, owner in before.items() if owner == "DaemonSet"}
     until(lambda: ready(lab) == 4)
-    assert set(pods_on(lab, NODE).values()) == {"DaemonSet"}, "nothing new arrives on a cordoned node"
+    assert set(pods_on(lab, NODE).values()) == {"DaemonSet"}, (
+        "nothing new arrives on a cordoned node"
+    )
 
     lab.kubectl("uncordon", NODE)
     lab.kubectl("scale", "deployment/web", "--replicas=10")
@@ -98,6 +104,16 @@ def test_a_drain_waits_for_the_budget_and_then_empties_the_node(lab: RunningLab)
 
 def test_a_cordoned_node_says_so(lab: RunningLab) -> None:
     lab.kubectl("cordon", NODE)
-    until(lambda: "node.kubernetes.io/unschedulable" in lab.kubectl("get", "node", NODE, "-o", "json").stdout)
+    until(
+        lambda: (
+            "node.kubernetes.io/unschedulable"
+            in lab.kubectl("get", "node", NODE, "-o", "json").stdout
+        )
+    )
     lab.kubectl("uncordon", NODE)
-    until(lambda: "node.kubernetes.io/unschedulable" not in lab.kubectl("get", "node", NODE, "-o", "json").stdout)
+    until(
+        lambda: (
+            "node.kubernetes.io/unschedulable"
+            not in lab.kubectl("get", "node", NODE, "-o", "json").stdout
+        )
+    )

@@ -11,7 +11,9 @@ import pytest
 
 from tests.lab.lab_process import RunningLab, running_lab
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+pytestmark = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
 POD = """\
 apiVersion: v1
@@ -59,7 +61,9 @@ def test_a_slow_pull_begins_with_an_event_and_ends_with_another(tmp_path: Path) 
         while "Pulling" not in reasons(lab):
             assert time.monotonic() < begin + 2, "the pull begins at once"
         assert "Pulled" not in reasons(lab)
-        (container,) = json.loads(lab.kubectl("get", "pod", "slow", "-o", "json").stdout)["status"]["containerStatuses"]
+        (container,) = json.loads(lab.kubectl("get", "pod", "slow", "-o", "json").stdout)["status"][
+            "containerStatuses"
+        ]
         assert container["state"] == {"waiting": {"reason": "ContainerCreating"}}
         lab.kubectl("wait", "--for=condition=Ready", "pod/slow", "--timeout=30s")
         assert time.monotonic() - begin >= 2.5
@@ -81,20 +85,37 @@ def test_the_cni_configuration_is_where_the_installation_has_it(
 ) -> None:
     settings = ("windows.cni_config_dir=" + directory, "calico.install=" + install)
     with running_lab(
-        tmp_path, "--profile", "small", *(word for setting in settings for word in ("--set", setting))
+        tmp_path,
+        "--profile",
+        "small",
+        *(word for setting in settings for word in ("--set", setting)),
     ) as lab:
         lab.kubectl("apply", "-f", "-", stdin=HOST)
-        lab.kubectl("wait", "-n", "kube-system", "--for=condition=Ready", "pod/host", "--timeout=30s")
+        lab.kubectl(
+            "wait", "-n", "kube-system", "--for=condition=Ready", "pod/host", "--timeout=30s"
+        )
 
         def read(path: str) -> str:
             script = f"Get-Content -Raw -Path '{path}'"
-            done = lab.kubectl("exec", "-n", "kube-system", "host", "--", "powershell", "-Command", script, check=False)
+            done = lab.kubectl(
+                "exec",
+                "-n",
+                "kube-system",
+                "host",
+                "--",
+                "powershell",
+                "-Command",
+                script,
+                check=False,
+            )
             return done.stdout.strip()
 
         assert json.loads(read(place))["name"] == "Calico"
         assert read(r"C:\etc\cni\net.d\*.conf*") == "", "it is nowhere else"
         if install == "operator":
-            spec = json.loads(lab.kubectl("get", "installation", "default", "-o", "json").stdout)["spec"]
+            spec = json.loads(lab.kubectl("get", "installation", "default", "-o", "json").stdout)[
+                "spec"
+            ]
             assert spec["windowsNodes"]["cniConfigDir"] == directory
 
 
@@ -121,4 +142,6 @@ def test_calico_up_to_v3_21_has_no_serializer_for_yaml(tmp_path: Path) -> None:
     with running_lab(tmp_path, "--profile", "small", "--set", "calico.version=v3.21.6") as lab:
         words = "Error from server: no serializer defined for application/yaml"
         assert apply(lab, POLICY.replace("ORDER", "")) == (1, words)
-        assert lab.kubectl("apply", "-f", "-", stdin=POLICY.replace("ORDER", "")).returncode == 0, "kubectl sends JSON"
+        assert lab.kubectl("apply", "-f", "-", stdin=POLICY.replace("ORDER", "")).returncode == 0, (
+            "kubectl sends JSON"
+        )

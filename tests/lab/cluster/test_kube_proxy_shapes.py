@@ -13,7 +13,9 @@ import pytest
 
 from tests.lab.lab_process import RunningLab, running_lab
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+pytestmark = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
 DSR = "--enable-dsr=true"
 MIXED = "nodes.windows-2019.windows_dsr=false"
@@ -44,8 +46,12 @@ def objects(lab: RunningLab, *what: str) -> list[Any]:
 
 def on_host(lab: RunningLab, node: str, script: str) -> str:
     lab.kubectl("apply", "-f", "-", stdin=HOST.replace("NODE", node))
-    lab.kubectl("wait", "-n", "kube-system", "--for=condition=Ready", f"pod/host-{node}", "--timeout=30s")
-    said = lab.kubectl("exec", "-n", "kube-system", f"host-{node}", "--", "powershell", "-Command", script)
+    lab.kubectl(
+        "wait", "-n", "kube-system", "--for=condition=Ready", f"pod/host-{node}", "--timeout=30s"
+    )
+    said = lab.kubectl(
+        "exec", "-n", "kube-system", f"host-{node}", "--", "powershell", "-Command", script
+    )
     return said.stdout.strip()
 
 
@@ -63,13 +69,17 @@ def eventually(look: Callable[[], str]) -> str:
 
 
 def pod_on(lab: RunningLab, node: str) -> Any:
-    pods = objects(lab, "pods", "-l", "k8s-app=kube-proxy-windows", "--field-selector", f"spec.nodeName={node}")
+    pods = objects(
+        lab, "pods", "-l", "k8s-app=kube-proxy-windows", "--field-selector", f"spec.nodeName={node}"
+    )
     return pods[0] if pods else None
 
 
 def log_on(lab: RunningLab, node: str) -> str:
     name = pod_on(lab, node)["metadata"]["name"]
-    return eventually(lambda: _after(lab.kubectl("logs", "-n", "kube-system", name).stdout, "Start to run "))
+    return eventually(
+        lambda: _after(lab.kubectl("logs", "-n", "kube-system", name).stdout, "Start to run ")
+    )
 
 
 def _after(text: str, start: str) -> str:
@@ -80,17 +90,23 @@ def _after(text: str, start: str) -> str:
 def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     """One lab for all tests about kube-proxy by sig-windows-tools; the last of them ends its processes."""
     folder = tmp_path_factory.mktemp("scripted")
-    with running_lab(folder, "--set", "kube_proxy.windows=sig-windows-tools", "--set", MIXED) as lab:
+    with running_lab(
+        folder, "--set", "kube_proxy.windows=sig-windows-tools", "--set", MIXED
+    ) as lab:
         yield lab
 
 
-def test_sig_windows_tools_names_a_script_and_the_script_finds_the_flags(scripted: RunningLab) -> None:
+def test_sig_windows_tools_names_a_script_and_the_script_finds_the_flags(
+    scripted: RunningLab,
+) -> None:
     (daemonset,) = objects(scripted, "daemonset", "kube-proxy-windows")
     (container,) = daemonset["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["$env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy/start.ps1"]
     assert "command" not in container
     (config,) = objects(scripted, "configmap", "kube-proxy")
-    assert "enableDSR: false" in config["data"]["config.conf"], "Linux' default, which Windows never reads"
+    assert "enableDSR: false" in config["data"]["config.conf"], (
+        "Linux' default, which Windows never reads"
+    )
     for node, told in zip(NODES, (True, False), strict=True):
         command = command_on(scripted, node)
         assert command.startswith("C:\\hpc/kube-proxy/kube-proxy.exe --hostname-override= --v=2 ")
@@ -110,10 +126,16 @@ def test_arguments_differ_by_a_daemonset_of_their_own_where_nodes_differ(tmp_pat
             assert f"--hostname-override={node} " in command_on(lab, node)
 
 
-@pytest.mark.parametrize(("provider", "service"), [("AKS", "kubeproxy"), ("EKS", "kube-proxy"), ("RKE2", "")])
-def test_as_a_service_it_has_no_pod_and_the_host_alone_knows(tmp_path: Path, provider: str, service: str) -> None:
+@pytest.mark.parametrize(
+    ("provider", "service"), [("AKS", "kubeproxy"), ("EKS", "kube-proxy"), ("RKE2", "")]
+)
+def test_as_a_service_it_has_no_pod_and_the_host_alone_knows(
+    tmp_path: Path, provider: str, service: str
+) -> None:
     settings = ("kube_proxy.windows=service", f"kubernetes.provider={provider}", MIXED)
-    with running_lab(tmp_path, *(word for setting in settings for word in ("--set", setting))) as lab:
+    with running_lab(
+        tmp_path, *(word for setting in settings for word in ("--set", setting))
+    ) as lab:
         assert pod_on(lab, NODES[0]) is None
         assert "kube-proxy" not in {obj["metadata"]["name"] for obj in objects(lab, "configmaps")}
         assert [DSR in command_on(lab, node) for node in NODES] == [True, False]
@@ -150,11 +172,17 @@ spec:
 """
 
 
-def test_packets_keep_their_source_on_the_node_with_dsr_and_lose_it_on_the_other(scripted: RunningLab) -> None:
+def test_packets_keep_their_source_on_the_node_with_dsr_and_lose_it_on_the_other(
+    scripted: RunningLab,
+) -> None:
     scripted.kubectl("apply", "-f", "-", stdin=PODS)
     scripted.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
-    address = json.loads(scripted.kubectl("get", "service", "server", "-o", "json").stdout)["spec"]["clusterIP"]
-    ask = f"(Invoke-WebRequest -Uri http://{address}/clientip -UseBasicParsing -TimeoutSec 5).Content"
+    address = json.loads(scripted.kubectl("get", "service", "server", "-o", "json").stdout)["spec"][
+        "clusterIP"
+    ]
+    ask = (
+        f"(Invoke-WebRequest -Uri http://{address}/clientip -UseBasicParsing -TimeoutSec 5).Content"
+    )
     seen = {}
     for node in NODES:
         said = scripted.kubectl("exec", node, "--", "powershell", "-Command", ask).stdout

@@ -13,7 +13,9 @@ from tests.lab.lab_process import RunningLab, running_lab
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 NAMESPACE = ("-n", "calico-demo")
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+pytestmark = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,17 @@ def pod_ip(lab: RunningLab, pod: str) -> str:
 def connect(lab: RunningLab, pod: str) -> tuple[int, str]:
     """What the demo does from linux-client."""
     done = lab.kubectl(
-        *NAMESPACE, "exec", "linux-client", "--", "nc", "-vz", "-w", "3", pod_ip(lab, pod), "80", check=False
+        *NAMESPACE,
+        "exec",
+        "linux-client",
+        "--",
+        "nc",
+        "-vz",
+        "-w",
+        "3",
+        pod_ip(lab, pod),
+        "80",
+        check=False,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -104,7 +116,9 @@ def test_a_public_windows_manifest_is_scheduled_and_serves(demo: RunningLab) -> 
     demo.kubectl(*NAMESPACE, "apply", "-f", "-", stdin=PUBLIC)
     demo.kubectl(*NAMESPACE, "rollout", "status", "deployment/win-webserver", "--timeout=30s")
     where = "jsonpath={.items[*].spec.nodeName}"
-    nodes = demo.kubectl(*NAMESPACE, "get", "pods", "-l", "app=win-webserver", "-o", where).stdout.split()
+    nodes = demo.kubectl(
+        *NAMESPACE, "get", "pods", "-l", "app=win-webserver", "-o", where
+    ).stdout.split()
     assert sorted(nodes) == ["windows-2022-1", "windows-2022-2"]
     port = demo.kubectl(
         *NAMESPACE, "get", "service", "win-webserver", "-o", "jsonpath={.spec.ports[0].nodePort}"
@@ -112,7 +126,9 @@ def test_a_public_windows_manifest_is_scheduled_and_serves(demo: RunningLab) -> 
     address = "jsonpath={.status.addresses[0].address}"
     node = demo.kubectl("get", "node", "windows-2022-1", "-o", address).stdout
     for url in ("http://win-webserver", f"http://{node}:{port}"):
-        done = demo.kubectl(*NAMESPACE, "exec", "linux-client", "--", "wget", "-qO-", "-T", "3", url)
+        done = demo.kubectl(
+            *NAMESPACE, "exec", "linux-client", "--", "wget", "-qO-", "-T", "3", url
+        )
         assert done.stdout == "<H1>served</H1>"
 
 
@@ -136,7 +152,10 @@ def test_every_system_pod_runs(lab: RunningLab) -> None:
         pytest.param(["api-resources"], id="api-resources"),
         pytest.param(["auth", "can-i", "create", "pods"], id="auth can-i"),
         pytest.param(["get", "ippools", "-o", "wide"], id="Calico objects"),
-        pytest.param(["logs", "-n", "calico-system", "daemonset/calico-node-windows", "-c", "felix"], id="logs"),
+        pytest.param(
+            ["logs", "-n", "calico-system", "daemonset/calico-node-windows", "-c", "felix"],
+            id="logs",
+        ),
         pytest.param(["get", "events", "-A"], id="events"),
         pytest.param(["version"], id="version"),
     ],
@@ -155,7 +174,9 @@ def test_describe_shows_a_pod_with_its_events(demo: RunningLab) -> None:
 
 def test_a_wrong_field_is_refused_with_its_path(lab: RunningLab) -> None:
     manifest = (
-        (EXAMPLES / "policy-demo-pods.yaml").read_text().replace("image: docker.io/library/busybox", "imago: busybox")
+        (EXAMPLES / "policy-demo-pods.yaml")
+        .read_text()
+        .replace("image: docker.io/library/busybox", "imago: busybox")
     )
     done = lab.kubectl("apply", "-f", "-", stdin=manifest, check=False)
     lab.kubectl("delete", "namespace", "calico-demo", "--ignore-not-found")
@@ -164,7 +185,12 @@ def test_a_wrong_field_is_refused_with_its_path(lab: RunningLab) -> None:
 
 
 def test_exec_into_a_pod_that_is_not_running_says_so(lab: RunningLab) -> None:
-    lab.kubectl("run", "unschedulable", "--image=busybox", '--overrides={"spec":{"nodeSelector":{"no":"node"}}}')
+    lab.kubectl(
+        "run",
+        "unschedulable",
+        "--image=busybox",
+        '--overrides={"spec":{"nodeSelector":{"no":"node"}}}',
+    )
     done = lab.kubectl("exec", "unschedulable", "--", "true", check=False)
     described = lab.kubectl("describe", "pod", "unschedulable").stdout
     lab.kubectl("delete", "pod", "unschedulable", "--now")
@@ -176,7 +202,10 @@ def test_exec_into_a_pod_that_is_not_running_says_so(lab: RunningLab) -> None:
 def test_an_unknown_image_ends_in_a_pull_error_with_its_event(lab: RunningLab) -> None:
     lab.kubectl("run", "unknown", "--image=registry.example/no/such:1")
     lab.kubectl(
-        "wait", "pod/unknown", "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}", "--timeout=20s"
+        "wait",
+        "pod/unknown",
+        "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}",
+        "--timeout=20s",
     )
     described = lab.kubectl("describe", "pod", "unknown").stdout
     lab.kubectl("delete", "pod", "unknown", "--now")

@@ -86,7 +86,9 @@ print(json.dumps(facts))
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     with running_lab(tmp_path_factory.mktemp("facts")) as running:
-        pods = POD.replace("NAME", "host").replace("HOST", "true") + POD.replace("NAME", "pod").replace("HOST", "false")
+        pods = POD.replace("NAME", "host").replace("HOST", "true") + POD.replace(
+            "NAME", "pod"
+        ).replace("HOST", "false")
         running.kubectl("apply", "-f", "-", stdin=pods)
         running.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
         yield running
@@ -99,11 +101,15 @@ def facts(lab: RunningLab, pod: str) -> dict[str, Any]:
 def test_a_pod_on_the_host_network_reads_its_node(lab: RunningLab) -> None:
     found = facts(lab, "host")
     nodes = {
-        item["metadata"]["name"]: item for item in json.loads(lab.kubectl("get", "nodes", "-o", "json").stdout)["items"]
+        item["metadata"]["name"]: item
+        for item in json.loads(lab.kubectl("get", "nodes", "-o", "json").stdout)["items"]
     }
     addresses = {name: one["status"]["addresses"][0]["address"] for name, one in nodes.items()}
     windows = nodes["windows-2022"]["metadata"]["annotations"]
-    tunnel, mac = windows["projectcalico.org/IPv4VXLANTunnelAddr"], windows["projectcalico.org/VXLANTunnelMACAddr"]
+    tunnel, mac = (
+        windows["projectcalico.org/IPv4VXLANTunnelAddr"],
+        windows["projectcalico.org/VXLANTunnelMACAddr"],
+    )
 
     device = found["links"]["vxlan.calico"]
     assert (device["vni"], device["port"], device["local"]) == (4096, 4789, addresses[NODE])
@@ -119,7 +125,9 @@ def test_a_pod_on_the_host_network_reads_its_node(lab: RunningLab) -> None:
 def test_it_reads_the_new_vni_once_felix_is_back(lab: RunningLab) -> None:
     old = facts(lab, "host")["links"]["vxlan.calico"]
     patch = '{"spec":{"vxlanVNI":4097}}'
-    lab.kubectl("patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch)
+    lab.kubectl(
+        "patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch
+    )
     for _ in range(100):
         found = facts(lab, "host")
         if found["links"].get("vxlan.calico", old) != old and len(found["fdb"]) == 5:

@@ -22,7 +22,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def openshift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
-    with running_lab(tmp_path_factory.mktemp("lab"), "--set", "kubernetes.provider=OpenShift") as lab:
+    with running_lab(
+        tmp_path_factory.mktemp("lab"), "--set", "kubernetes.provider=OpenShift"
+    ) as lab:
         yield lab
 
 
@@ -35,7 +37,10 @@ def test_openshift_is_refused_with_exit_code_7_and_left_alone(
         before = snapshot.take(kube)
         done = run_pytest(openshift.kubeconfig, tmp_path, command)
         assert done.returncode == 7, done.stdout + done.stderr
-        assert "OpenShift is not supported: its SecurityContextConstraints refuse" in done.stdout + done.stderr
+        assert (
+            "OpenShift is not supported: its SecurityContextConstraints refuse"
+            in done.stdout + done.stderr
+        )
         assert snapshot.differences(before, snapshot.take(kube)) == []
     finally:
         kube.close()

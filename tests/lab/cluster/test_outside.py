@@ -46,7 +46,11 @@ def run(lab: RunningLab, pod: str, *command: str) -> str:
 
 
 def of_node(lab: RunningLab, name: str) -> str:
-    return str(json.loads(lab.kubectl("get", "node", name, "-o", "json").stdout)["status"]["addresses"][0]["address"])
+    return str(
+        json.loads(lab.kubectl("get", "node", name, "-o", "json").stdout)["status"]["addresses"][0][
+            "address"
+        ]
+    )
 
 
 def fetch(lab: RunningLab) -> str:
@@ -60,7 +64,9 @@ def test_the_ready_line_names_it(lab: RunningLab) -> None:
 
 def test_it_sees_the_nodes_of_pods_that_come_by_tcp(lab: RunningLab) -> None:
     assert fetch(lab) == of_node(lab, "windows")
-    assert run(lab, "linux", "wget", "-T", "2", "-qO-", f"http://{OUTSIDE}/").strip() == of_node(lab, "linux")
+    assert run(lab, "linux", "wget", "-T", "2", "-qO-", f"http://{OUTSIDE}/").strip() == of_node(
+        lab, "linux"
+    )
 
 
 def test_it_answers_the_ping_of_linux_pods(lab: RunningLab) -> None:

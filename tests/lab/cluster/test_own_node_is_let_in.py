@@ -26,7 +26,12 @@ kind: NetworkPolicy
 metadata: {name: deny, namespace: default}
 spec: {podSelector: {matchLabels: {app: server}}, policyTypes: [Ingress]}
 """
-PODS = {"server": "windows-2022", "same-node": "windows-2022", "other-node": "windows-2019", "outside": "linux-1"}
+PODS = {
+    "server": "windows-2022",
+    "same-node": "windows-2022",
+    "other-node": "windows-2019",
+    "outside": "linux-1",
+}
 OPEN, CLOSED = True, False
 
 
@@ -37,7 +42,9 @@ def manifest() -> str:
             node=node,
             on_host=str(name == "outside").lower(),
             port=8080,
-            image=f"mcr.microsoft.com/windows/servercore:ltsc20{node[-2:]}" if node != "linux-1" else "busybox:1.36",
+            image=f"mcr.microsoft.com/windows/servercore:ltsc20{node[-2:]}"
+            if node != "linux-1"
+            else "busybox:1.36",
             command='sleep, "36000"' if node == "linux-1" else "powershell, -c, Start-Sleep 36000",
         )
         for name, node in PODS.items()
@@ -56,7 +63,9 @@ def reaches(lab: RunningLab, client: str, url: str) -> bool:
 
 @pytest.mark.parametrize("dsr", [False, True], ids=["without direct server return", "with it"])
 def test_a_default_deny_and_who_gets_in(tmp_path: Path, *, dsr: bool) -> None:
-    with running_lab(tmp_path, "--profile", "bgp", "--set", f"kube_proxy.windows_dsr={str(dsr).lower()}") as lab:
+    with running_lab(
+        tmp_path, "--profile", "bgp", "--set", f"kube_proxy.windows_dsr={str(dsr).lower()}"
+    ) as lab:
         lab.kubectl("apply", "-f", "-", stdin=manifest())
         lab.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
         pod = json.loads(lab.kubectl("get", "pod", "server", "-o", "json").stdout)["status"]
@@ -74,5 +83,7 @@ def test_a_default_deny_and_who_gets_in(tmp_path: Path, *, dsr: bool) -> None:
             (client, url, OPEN) for client, url, _ in ways
         ], "before the policy"
         lab.kubectl("apply", "-f", "-", stdin=DENY)
-        assert any(not reaches(lab, "same-node", address) for _ in range(20)), "the policy comes into force"
+        assert any(not reaches(lab, "same-node", address) for _ in range(20)), (
+            "the policy comes into force"
+        )
         assert [(client, url, reaches(lab, client, url)) for client, url, _ in ways] == ways

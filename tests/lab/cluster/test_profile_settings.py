@@ -66,7 +66,9 @@ spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-    with running_lab(tmp_path_factory.mktemp("settings"), "--profile", "small", *settings) as running:
+    with running_lab(
+        tmp_path_factory.mktemp("settings"), "--profile", "small", *settings
+    ) as running:
         running.kubectl("apply", "-f", "-", stdin=PODS)
         running.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
         yield running
@@ -89,7 +91,9 @@ def value(lab: RunningLab, kind: str, name: str, path: str) -> str:
         ("service", "kubernetes", ".spec.clusterIP", "172.30.0.1"),
     ],
 )
-def test_the_objects_say_it(lab: RunningLab, kind: str, name: str, path: str, expected: str) -> None:
+def test_the_objects_say_it(
+    lab: RunningLab, kind: str, name: str, path: str, expected: str
+) -> None:
     assert value(lab, kind, name, path) == expected
 
 
@@ -101,12 +105,16 @@ def test_interfaces_have_the_sizes(lab: RunningLab) -> None:
     on_the_host = lab.kubectl("exec", "host", "--", "ip", "addr").stdout
     assert "mtu 9000" in on_the_host
     assert "mtu 8950" in on_the_host
-    adapter = lab.kubectl("exec", "windows", "--", "powershell", "-Command", "(Get-NetAdapter).MtuSize").stdout
+    adapter = lab.kubectl(
+        "exec", "windows", "--", "powershell", "-Command", "(Get-NetAdapter).MtuSize"
+    ).stdout
     assert "1400" in adapter
 
 
 def test_names_are_in_the_domain_and_resolve(lab: RunningLab) -> None:
-    done = lab.kubectl("exec", "linux", "--", "/agnhost", "connect", "web.default.svc.lab.test:80", "--timeout=2s")
+    done = lab.kubectl(
+        "exec", "linux", "--", "/agnhost", "connect", "web.default.svc.lab.test:80", "--timeout=2s"
+    )
     assert done.returncode == 0
     assert (
         "search default.svc.lab.test svc.lab.test lab.test"
@@ -140,7 +148,9 @@ def test_manifests_and_the_old_api_only_leave_no_trace_of_the_operator(tmp_path:
     with running_lab(tmp_path, "--profile", "small", *settings) as lab:
         versions = lab.kubectl("api-versions").stdout.split()
         assert "crd.projectcalico.org/v1" in versions
-        assert [name for name in versions if "tigera" in name or name.startswith("projectcalico.org/")] == []
+        assert [
+            name for name in versions if "tigera" in name or name.startswith("projectcalico.org/")
+        ] == []
         namespaces = json.loads(lab.kubectl("get", "namespaces", "-o", "json").stdout)["items"]
         assert {each["metadata"]["name"] for each in namespaces} == {
             "default", "kube-system", "kube-public", "kube-node-lease",

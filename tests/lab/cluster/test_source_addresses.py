@@ -26,7 +26,12 @@ pytestmark = [
 PROFILES = {"overlay": "default", "l2bridge": "bgp"}
 NODES = {"dsr": "windows-2022", "no dsr": "windows-2019"}
 """kube-proxy of one is told to use direct server return, that of the other nothing."""
-PLACES = {"windows-2022": "windows-2022", "windows-2019": "windows-2019", "linux": "linux-1", "on-host": "linux-2"}
+PLACES = {
+    "windows-2022": "windows-2022",
+    "windows-2019": "windows-2019",
+    "linux": "linux-1",
+    "on-host": "linux-2",
+}
 """Pods to nodes; a second one is beside each."""
 OUTSIDE = "http://198.51.100.10/"
 POD = """\
@@ -104,10 +109,16 @@ class Town:
 
     def seen(self, client: str, urls: list[str]) -> list[str]:
         """Whom servers say they saw, or what came instead; all in one exec, whose start is what takes time."""
-        powershell = [f"(Invoke-WebRequest -Uri {url} -UseBasicParsing -TimeoutSec 5).Content" for url in urls]
+        powershell = [
+            f"(Invoke-WebRequest -Uri {url} -UseBasicParsing -TimeoutSec 5).Content" for url in urls
+        ]
         shell = [f"wget -T 5 -qO- {url}; echo" for url in urls]
-        ask = ["powershell", "-c", *powershell] if client in NODES.values() else ["sh", "-c", *shell]
-        said = self.lab.kubectl("exec", client, "-c", "client", "--", *ask[:2], "; ".join(ask[2:]), check=False)
+        ask = (
+            ["powershell", "-c", *powershell] if client in NODES.values() else ["sh", "-c", *shell]
+        )
+        said = self.lab.kubectl(
+            "exec", client, "-c", "client", "--", *ask[:2], "; ".join(ask[2:]), check=False
+        )
         lines = [line.partition(":")[0] for line in said.stdout.split()]
         assert len(lines) == len(urls), said.stdout + said.stderr
         return lines
@@ -117,9 +128,16 @@ class Town:
         found: dict[tuple[str, str, str], str] = {}
         for dsr, node in NODES.items():
             for by_node_port, client in ((False, node), (True, "on-host")):
-                ways = [(to, way) for to, way, *_ in TABLE if way.startswith("node-port") is by_node_port]
+                ways = [
+                    (to, way)
+                    for to, way, *_ in TABLE
+                    if way.startswith("node-port") is by_node_port
+                ]
                 seen = self.seen(client, [self.url(node, *each) for each in ways])
-                found |= {(dsr, *each): self.named(who, node) for each, who in zip(ways, seen, strict=True)}
+                found |= {
+                    (dsr, *each): self.named(who, node)
+                    for each, who in zip(ways, seen, strict=True)
+                }
         return found
 
     def named(self, address: str, node: str) -> str:
@@ -146,17 +164,25 @@ def manifest() -> str:
             node=PLACES[name.removesuffix("-beside")],
             on_host=str(name == "on-host").lower(),
             port=port_of(name),
-            image=windows.format(name.removesuffix("-beside")[-2:]) if name.startswith("windows") else "busybox:1.36",
-            command="powershell, -c, Start-Sleep 36000" if name.startswith("windows") else 'sleep, "36000"',
+            image=windows.format(name.removesuffix("-beside")[-2:])
+            if name.startswith("windows")
+            else "busybox:1.36",
+            command="powershell, -c, Start-Sleep 36000"
+            if name.startswith("windows")
+            else 'sleep, "36000"',
         )
         for name in names
     )
 
 
 @pytest.fixture(scope="module", params=PROFILES)
-def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], str]:
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, ...], str]:
     one_without = f"nodes.{NODES['no dsr']}.windows_dsr=false"
-    with running_lab(tmp_path_factory.mktemp("lab"), "--profile", PROFILES[request.param], "--set", one_without) as lab:
+    with running_lab(
+        tmp_path_factory.mktemp("lab"), "--profile", PROFILES[request.param], "--set", one_without
+    ) as lab:
         lab.kubectl("apply", "-f", "-", stdin=manifest())
         lab.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
 
@@ -166,10 +192,14 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         town = Town(
             lab=lab,
             pods={item["metadata"]["name"]: item["status"]["podIP"] for item in items("pods")},
-            nodes={item["metadata"]["name"]: item["status"]["addresses"][0]["address"] for item in items("nodes")},
+            nodes={
+                item["metadata"]["name"]: item["status"]["addresses"][0]["address"]
+                for item in items("nodes")
+            },
             services={item["metadata"]["name"]: item["spec"] for item in items("services")},
             blocks={
-                item["spec"]["node"]: ipaddress.IPv4Network(item["spec"]["cidr"]) for item in items("blockaffinities")
+                item["spec"]["node"]: ipaddress.IPv4Network(item["spec"]["cidr"])
+                for item in items("blockaffinities")
             },
         )
         return {(request.param, *key): who for key, who in town.answers().items()}
@@ -177,6 +207,8 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("to_and_way", [(to, way) for to, way, *_ in TABLE], ids=" by ".join)
 @pytest.mark.parametrize("dsr", NODES)
-def test_a_server_sees(answers: dict[tuple[str, ...], str], dsr: str, to_and_way: tuple[str, str]) -> None:
+def test_a_server_sees(
+    answers: dict[tuple[str, ...], str], dsr: str, to_and_way: tuple[str, str]
+) -> None:
     (plane,) = {key[0] for key in answers}
     assert answers[plane, dsr, *to_and_way] == WANTED[plane, dsr, *to_and_way]

@@ -10,7 +10,9 @@ import pytest
 
 from tests.lab.lab_process import running_lab
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+pytestmark = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
 
 def test_no_system_container_is_silent(tmp_path: Path) -> None:
@@ -21,7 +23,12 @@ def test_no_system_container_is_silent(tmp_path: Path) -> None:
             for pod in pods
             for container in pod["spec"]["containers"]
             if not lab.kubectl(
-                "logs", "-n", pod["metadata"]["namespace"], pod["metadata"]["name"], "-c", container["name"]
+                "logs",
+                "-n",
+                pod["metadata"]["namespace"],
+                pod["metadata"]["name"],
+                "-c",
+                container["name"],
             ).stdout
         ]
         assert pods

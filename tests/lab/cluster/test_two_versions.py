@@ -37,10 +37,20 @@ def windows(run: Run) -> list[dict[str, Any]]:
 def test_the_version_on_windows_is_read_there_and_decides(lab: RunningLab, tmp_path: Path) -> None:
     run = run_suite(lab.kubeconfig, tmp_path, *LISTED, "-n", "1")
     there = {name: fact["value"] for name, fact in run.report["facts"]["calico_on_nodes"].items()}
-    assert there == {"linux-1": "v3.31.2", "linux-2": "v3.31.2", "windows-a": "v3.24.0", "windows-b": "v3.24.0"}
+    assert there == {
+        "linux-1": "v3.31.2",
+        "linux-2": "v3.31.2",
+        "windows-a": "v3.24.0",
+        "windows-b": "v3.24.0",
+    }
     verdicts = run.verdicts()
-    assert (verdicts["PLAT-6"][0], verdicts["XPOL-13"][0]) == ("UNMET", "NOT_APPLICABLE"), run.output
-    assert "here: Calico v3.24.0 (C:\\CalicoWindows\\calico-node.exe -v on node windows-a)" in verdicts["XPOL-13"][1]
+    assert (verdicts["PLAT-6"][0], verdicts["XPOL-13"][0]) == ("UNMET", "NOT_APPLICABLE"), (
+        run.output
+    )
+    assert (
+        "here: Calico v3.24.0 (C:\\CalicoWindows\\calico-node.exe -v on node windows-a)"
+        in verdicts["XPOL-13"][1]
+    )
     assert {node["name"]: node["differences"]["value"][SWITCH] for node in windows(run)} == {
         "windows-a": "1", "windows-b": "0",
     }  # fmt: skip
@@ -52,7 +62,9 @@ def test_the_version_on_windows_is_read_there_and_decides(lab: RunningLab, tmp_p
     assert "Calico v3.24.0" in (run.folder / "junit-claims.xml").read_text()
 
 
-def test_a_version_that_is_named_decides_and_stands_in_every_output(lab: RunningLab, tmp_path: Path) -> None:
+def test_a_version_that_is_named_decides_and_stands_in_every_output(
+    lab: RunningLab, tmp_path: Path
+) -> None:
     named = ("--claim", "PLAT-6", "--windows-calico-version", "v3.26.1")
     run = run_suite(lab.kubeconfig, tmp_path, *named, "-n", "1")
     assert run.verdicts()["PLAT-6"][0] == "CONFIRMED", run.output

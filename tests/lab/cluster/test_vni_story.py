@@ -93,18 +93,28 @@ class Story:
         agnhost = "agnhost.exe" if source.startswith("w") else "/agnhost"
         command = (agnhost, "connect", f"{address}:8080", "--timeout=1s")
         done = self.kubectl("exec", source, "--", *command, check=False)
-        assert done.returncode == 0 or "TIMEOUT" in done.stdout + done.stderr, done.stdout + done.stderr
+        assert done.returncode == 0 or "TIMEOUT" in done.stdout + done.stderr, (
+            done.stdout + done.stderr
+        )
         return done.returncode == 0
 
     def powershell(self, node: str, script: str) -> str:
-        return self.kubectl("exec", "-n", "hosts", f"daemonset/{node}", "--", *POWERSHELL, script).stdout
+        return self.kubectl(
+            "exec", "-n", "hosts", f"daemonset/{node}", "--", *POWERSHELL, script
+        ).stdout
 
     def vsid(self, node: str) -> int:
-        networks = json.loads(self.powershell(node, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress"))
+        networks = json.loads(
+            self.powershell(node, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress")
+        )
         calico = next(network for network in networks if network["Name"] == "Calico")
         return int(calico["Subnets"][0]["Policies"][0]["VSID"])
 
-    def cni_vni(self, node: str, script: str = r"Get-Content -Raw -Path 'C:\etc\cni\net.d\10-calico.conflist'") -> int:
+    def cni_vni(
+        self,
+        node: str,
+        script: str = r"Get-Content -Raw -Path 'C:\etc\cni\net.d\10-calico.conflist'",
+    ) -> int:
         return int(json.loads(self.powershell(node, script))["plugins"][0]["vxlan_vni"])
 
     def environment_vni(self, node: str) -> str:
@@ -112,22 +122,47 @@ class Story:
         said = self.kubectl("get", "-n", "calico-system", pod, "-o", "json", check=False)
         if said.returncode:
             return ""  # replaced meanwhile
-        env = {item["name"]: item.get("value") for item in json.loads(said.stdout)["spec"]["containers"][0]["env"]}
+        env = {
+            item["name"]: item.get("value")
+            for item in json.loads(said.stdout)["spec"]["containers"][0]["env"]
+        }
         return str(env["VXLAN_VNI"])
 
     def calico_pod(self, node: str) -> str:
-        chosen = ("-l", "k8s-app=calico-node-windows", f"--field-selector=spec.nodeName={node}", "-o", "name")
+        chosen = (
+            "-l",
+            "k8s-app=calico-node-windows",
+            f"--field-selector=spec.nodeName={node}",
+            "-o",
+            "name",
+        )
         return self.kubectl("get", "pod", "-n", "calico-system", *chosen).stdout.strip()
 
     def deliver(self, vni: int) -> None:
         patch = json.dumps({"spec": {"vxlanVNI": vni}})
-        self.kubectl("patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch)
+        self.kubectl(
+            "patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch
+        )
         until(lambda: all(self.environment_vni(node) == str(vni) for node in WINDOWS))
-        self.kubectl("rollout", "status", "-n", "calico-system", "daemonset/calico-node-windows", "--timeout=30s")
+        self.kubectl(
+            "rollout",
+            "status",
+            "-n",
+            "calico-system",
+            "daemonset/calico-node-windows",
+            "--timeout=30s",
+        )
 
     def procedure(self, node: str) -> None:
         """Drain, remove the HNS network, restart calico-node-windows, uncordon."""
-        self.kubectl("drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=30s")
+        self.kubectl(
+            "drain",
+            node,
+            "--ignore-daemonsets",
+            "--force",
+            "--delete-emptydir-data",
+            "--timeout=30s",
+        )
         script = "Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork"
         command = ("exec", "-n", "hosts", f"daemonset/{node}", "--", *POWERSHELL, script)
         cut = self.kubectl(*command, check=False)
@@ -170,7 +205,14 @@ def test_a_new_vni_reaches_windows_and_is_taken_only_after_the_procedure(story: 
         story.procedure(node)
         assert story.vsid(node) == 4097
         story.apply_servers({node: pods})
-    for source, target in (("l1", "w1"), ("w1", "l2"), ("w2", "l1"), ("l2", "w2"), ("w1", "w2"), ("w1", "w1b")):
+    for source, target in (
+        ("l1", "w1"),
+        ("w1", "l2"),
+        ("w2", "l1"),
+        ("l2", "w2"),
+        ("w1", "w2"),
+        ("w1", "w1b"),
+    ):
         assert story.reaches(source, target), f"{source} to {target}"
 
 
@@ -184,7 +226,16 @@ def test_felix_is_restarted_by_ending_its_process(story: Story) -> None:
 
 
 def test_the_felix_container_answers_too(story: Story) -> None:
-    command = ("exec", "-n", "calico-system", story.calico_pod("windows-2022"), "-c", "felix", "--", *POWERSHELL)
+    command = (
+        "exec",
+        "-n",
+        "calico-system",
+        story.calico_pod("windows-2022"),
+        "-c",
+        "felix",
+        "--",
+        *POWERSHELL,
+    )
     found = story.kubectl(*command, "Get-HnsEndpoint | ConvertTo-Json -Depth 10 -Compress").stdout
     addresses = {load["Name"]: load["IPAddress"] for load in json.loads(found)}
     own = story.kubectl("get", "pod", "w1", "-o", "jsonpath={.status.podIP}").stdout
@@ -198,20 +249,29 @@ def test_the_operator_undoes_what_others_change(story: Story) -> None:
     def vnis() -> set[str]:
         found = json.loads(story.kubectl("get", *daemon_set, "-o", "json").stdout)
         containers = found["spec"]["template"]["spec"]["containers"]
-        return {env["value"] for container in containers for env in container["env"] if env["name"] == "VXLAN_VNI"}
+        return {
+            env["value"]
+            for container in containers
+            for env in container["env"]
+            if env["name"] == "VXLAN_VNI"
+        }
 
     laid = vnis()
     story.kubectl("set", "env", *daemon_set, "VXLAN_VNI=5000")
     until(lambda: vnis() == laid)
     story.kubectl("delete", "-n", "calico-system", "configmap", "cni-config-windows")
     [vni] = laid
-    until(lambda: vni in story.kubectl("get", "-n", "calico-system", "configmap", "-o", "yaml").stdout)
+    until(
+        lambda: vni in story.kubectl("get", "-n", "calico-system", "configmap", "-o", "yaml").stdout
+    )
     story.kubectl("rollout", "restart", *daemon_set)
     story.kubectl("rollout", "status", *daemon_set, "--timeout=30s")
 
 
 def test_hostprocess_pods_need_a_privileged_namespace(story: Story) -> None:
-    refused = story.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=baseline")
+    refused = story.kubectl(
+        "label", "namespace", "default", "pod-security.kubernetes.io/enforce=baseline"
+    )
     assert refused.returncode == 0
     pod = f"""\
 apiVersion: v1

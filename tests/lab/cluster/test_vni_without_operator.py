@@ -26,14 +26,33 @@ CNI = r"Get-Content -Raw -Path 'C:\etc\cni\net.d\10-calico.conf'"
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
-    with running_lab(tmp_path_factory.mktemp("manifest"), "--set", "calico.install=manifest") as running:
+    with running_lab(
+        tmp_path_factory.mktemp("manifest"), "--set", "calico.install=manifest"
+    ) as running:
         yield running
 
 
 def powershell(lab: RunningLab, script: str, *, check: bool = True) -> str:
-    chosen = ("-l", "k8s-app=calico-node-windows", f"--field-selector=spec.nodeName={NODE}", "-o", "name")
+    chosen = (
+        "-l",
+        "k8s-app=calico-node-windows",
+        f"--field-selector=spec.nodeName={NODE}",
+        "-o",
+        "name",
+    )
     pod = lab.kubectl("get", "pod", "-n", "kube-system", *chosen).stdout.strip()
-    command = ("exec", "-n", "kube-system", pod, "-c", "felix", "--", "powershell.exe", "-Command", script)
+    command = (
+        "exec",
+        "-n",
+        "kube-system",
+        pod,
+        "-c",
+        "felix",
+        "--",
+        "powershell.exe",
+        "-Command",
+        script,
+    )
     done = lab.kubectl(*command, check=check)
     return done.stdout + done.stderr
 
@@ -41,7 +60,9 @@ def powershell(lab: RunningLab, script: str, *, check: bool = True) -> str:
 def vsid(lab: RunningLab) -> int:
     networks = json.loads(powershell(lab, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress"))
     return int(
-        next(network for network in networks if network["Name"] == "Calico")["Subnets"][0]["Policies"][0]["VSID"]
+        next(network for network in networks if network["Name"] == "Calico")["Subnets"][0][
+            "Policies"
+        ][0]["VSID"]
     )
 
 
@@ -55,8 +76,19 @@ def until(test: Callable[[], Any]) -> None:
 def test_a_felix_configuration_never_reaches_windows(lab: RunningLab) -> None:
     assert json.loads(powershell(lab, CNI))["vxlan_vni"] == 4096
     patch = '{"spec":{"vxlanVNI":4097}}'
-    lab.kubectl("patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch)
-    linux = ("logs", "-n", "kube-system", "-l", "k8s-app=calico-node", "-c", "calico-node", "--tail=-1")
+    lab.kubectl(
+        "patch", "felixconfigurations.projectcalico.org", "default", "--type=merge", "-p", patch
+    )
+    linux = (
+        "logs",
+        "-n",
+        "kube-system",
+        "-l",
+        "k8s-app=calico-node",
+        "-c",
+        "calico-node",
+        "--tail=-1",
+    )
     until(lambda: lab.kubectl(*linux).stdout.count("identifier 4097") == 4)
     assert "identifier 4097" not in lab.kubectl("logs", *DAEMON_SET, "-c", "felix").stdout
     assert (vsid(lab), json.loads(powershell(lab, CNI))["vxlan_vni"]) == (4096, 4096)
@@ -75,7 +107,9 @@ def test_felix_is_a_service_there(lab: RunningLab) -> None:
     before = powershell(lab, process)
     assert powershell(lab, "Restart-Service -Name CalicoFelix") == ""
     assert powershell(lab, process) != before
-    assert "not emulated: Restart-Service hns" in powershell(lab, "Restart-Service -Name hns", check=False)
+    assert "not emulated: Restart-Service hns" in powershell(
+        lab, "Restart-Service -Name hns", check=False
+    )
 
 
 def test_a_vni_below_4096_lets_no_pod_start(lab: RunningLab) -> None:

@@ -33,7 +33,9 @@ async def sent(lab: WholeLab, client: Obj, server: Obj, size: int) -> str:
         listener.bind(("0.0.0.0", 0))
         sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
         target = (server["status"]["podIP"], listener.getsockname()[1])
-        for _ in range(20):  # a packet may be lost while a path is new; a router's refusal reaches the next one
+        for _ in range(
+            20
+        ):  # a packet may be lost while a path is new; a router's refusal reaches the next one
             try:
                 sender.sendto(bytes(size - HEADERS), target)
                 async with asyncio.timeout(ARRIVES_WITHIN / 20):
@@ -72,7 +74,9 @@ async def paths(lab: WholeLab, builds: dict[str, str]) -> dict[tuple[str, str, i
         ("default", {"windows": "10.0.20348", "windows-old": "10.0.17763"}, 1440),
     ],
 )
-def test_pods_send_packets_that_fill_their_mtu(profile: str, builds: dict[str, str], linux: int) -> None:
+def test_pods_send_packets_that_fill_their_mtu(
+    profile: str, builds: dict[str, str], linux: int
+) -> None:
     """Where the Installation sets 1440, Linux pods alone follow: a Windows pod's larger packets do not fit there."""
 
     async def run() -> None:

@@ -14,7 +14,9 @@ from tests.lab.controllers.whole_lab import WholeLab
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.53"
 WINDOWS = "10.0.20348"
 PORTS = [
-    {"name": f"SERVE_{kind}_PORT_{port}", "value": f"{kind}-{port}"} for kind in ("TCP", "UDP") for port in (80, 81)
+    {"name": f"SERVE_{kind}_PORT_{port}", "value": f"{kind}-{port}"}
+    for kind in ("TCP", "UDP")
+    for port in (80, 81)
 ]
 
 
@@ -28,7 +30,10 @@ def in_lab(scenario: Callable[[WholeLab], Awaitable[None]]) -> None:
 
 def service(name: str, **spec: Any) -> Any:
     ports = [{"port": 80}]
-    return {"metadata": {"name": name}, "spec": {"selector": {"app": "web"}, "ports": ports, **spec}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"selector": {"app": "web"}, "ports": ports, **spec},
+    }
 
 
 async def page(lab: WholeLab, url: str, pod: str = "client") -> str:
@@ -54,7 +59,13 @@ def test_porter_of_both_systems_is_connected_to_on_every_port_and_protocol() -> 
             for server, address in addresses.items():
                 for port, opened in ((80, 0), (81, 0), (82, 1)):
                     for protocol in ("tcp", "udp"):
-                        argv = ("/agnhost", "connect", f"{address}:{port}", "--timeout=3s", f"--protocol={protocol}")
+                        argv = (
+                            "/agnhost",
+                            "connect",
+                            f"{address}:{port}",
+                            "--timeout=3s",
+                            f"--protocol={protocol}",
+                        )
                         code, _, said = await lab.exec("demo", client, *argv)
                         assert code == opened, (client, server, port, protocol, said)
 
@@ -70,7 +81,9 @@ def test_services_by_other_names_addresses_and_host_ports_lead_to_their_pods() -
             "env": [{"name": "SERVE_TCP_PORT_80", "value": "served"}],
             "command": ["/agnhost", "porter"],
         }
-        web: Any = demo_pod("web", AGNHOST, ports=[{"containerPort": 80, "hostPort": 7777}], **served)
+        web: Any = demo_pod(
+            "web", AGNHOST, ports=[{"containerPort": 80, "hostPort": 7777}], **served
+        )
         web["spec"]["nodeName"] = "linux-1"
         windows = demo_pod("windows", "mcr.microsoft.com/windows/servercore:ltsc2022", WINDOWS,
                            command=["powershell.exe", "-Command", "Start-Sleep 3600"])  # fmt: skip
@@ -91,11 +104,18 @@ def test_services_by_other_names_addresses_and_host_ports_lead_to_their_pods() -
         assert (code, text.strip()) == (0, "200"), said
         _, text, _ = await lab.exec("demo", "client", "nslookup", "outside.demo.svc.cluster.local")
         assert "outside.demo.svc.cluster.local\tcanonical name = db.example.com" in text
-        code, _, said = await lab.exec("demo", "client", "nc", "-z", "-w", "2", nodes["linux-3"], "7777")
+        code, _, said = await lab.exec(
+            "demo", "client", "nc", "-z", "-w", "2", nodes["linux-3"], "7777"
+        )
         assert code == 1, "a host port is its pod's node's alone"
         _, hosts, _ = await lab.exec("demo", "client", "cat", "/etc/hosts")
         own = f"{addresses['client']}\tme.web.demo.svc.cluster.local\tme"
-        assert hosts.splitlines()[-4:] == [own, "", "# Entries added by HostAliases.", "192.0.2.7\talias"]
+        assert hosts.splitlines()[-4:] == [
+            own,
+            "",
+            "# Entries added by HostAliases.",
+            "192.0.2.7\talias",
+        ]
         change = {"spec": {"type": "ExternalName", "externalName": "inside.demo.svc.cluster.local"}}
         await lab.client.patch("services", "web", change, "demo")
 
@@ -113,7 +133,11 @@ def test_a_pod_that_ends_serves_by_its_service_until_its_grace_or_its_own_delay_
         await deploy(
             lab,
             demo_pod("client", "busybox:1.36", command=["sleep", "3600"]),
-            demo_pod("web", AGNHOST, command=["/agnhost", "netexec", "--http-port=80", "--delay-shutdown=4"]),
+            demo_pod(
+                "web",
+                AGNHOST,
+                command=["/agnhost", "netexec", "--http-port=80", "--delay-shutdown=4"],
+            ),
         )
         await lab.client.create("services", service("web"), "demo")
         assert await page(lab, "http://web/hostname") == "web"
@@ -122,7 +146,11 @@ def test_a_pod_that_ends_serves_by_its_service_until_its_grace_or_its_own_delay_
 
         async def ending() -> bool:
             slices, _ = await lab.client.list("endpointslices.discovery.k8s.io", "demo")
-            found = [endpoint["conditions"] for slice_ in slices for endpoint in slice_.get("endpoints") or ()]
+            found = [
+                endpoint["conditions"]
+                for slice_ in slices
+                for endpoint in slice_.get("endpoints") or ()
+            ]
             return {"ready": False, "serving": True, "terminating": True} in found
 
         await lab.until(ending, 3.0)
@@ -136,7 +164,9 @@ def test_a_pod_that_ends_serves_by_its_service_until_its_grace_or_its_own_delay_
 
         await lab.until(gone)
         assert 4.0 <= time.monotonic() - began < 25.0
-        code, _, _ = await lab.exec("demo", "client", "wget", "-qO-", "-T", "1", "http://web/hostname")
+        code, _, _ = await lab.exec(
+            "demo", "client", "wget", "-qO-", "-T", "1", "http://web/hostname"
+        )
         assert code == 1
 
     in_lab(scenario)

@@ -54,16 +54,26 @@ def test_pods_of_both_systems_reach_each_other_and_services_by_name() -> None:
             demo_pod("client", "busybox:1.36", command=["sleep", "3600"]),
             demo_pod("server", "nginx:1.27"),
             demo_pod(
-                "windows-server", "calico/porter:1809", "10.0.17763", env=[{"name": "SERVE_PORT_80", "value": "hi"}]
+                "windows-server",
+                "calico/porter:1809",
+                "10.0.17763",
+                env=[{"name": "SERVE_PORT_80", "value": "hi"}],
             ),
         )
-        code, _, said = await lab.exec("demo", "client", "nc", "-vz", "-w", "2", addresses["windows-server"], "80")
-        assert (code, said) == (0, f"{addresses['windows-server']} ({addresses['windows-server']}:80) open\n")
+        code, _, said = await lab.exec(
+            "demo", "client", "nc", "-vz", "-w", "2", addresses["windows-server"], "80"
+        )
+        assert (code, said) == (
+            0,
+            f"{addresses['windows-server']} ({addresses['windows-server']}:80) open\n",
+        )
         spec = {"selector": {"app": "server"}, "ports": [{"port": 8080, "targetPort": 80}]}
         await lab.client.create("services", {"metadata": {"name": "web"}, "spec": spec}, "demo")
 
         async def served() -> bool:
-            code, page, _ = await lab.exec("demo", "client", "wget", "-qO-", "-T", "2", "http://web:8080")
+            code, page, _ = await lab.exec(
+                "demo", "client", "wget", "-qO-", "-T", "2", "http://web:8080"
+            )
             return code == 0 and "nginx" in page
 
         await lab.until(served)
@@ -76,7 +86,9 @@ def test_a_readiness_probe_reaches_the_pod_through_the_kernel() -> None:
         probe = {"httpGet": {"port": 80}, "periodSeconds": 1}
         await deploy(lab, demo_pod("server", "nginx:1.27", readinessProbe=probe))
         wrong = {"tcpSocket": {"port": 81}, "periodSeconds": 1}
-        await lab.client.create("pods", demo_pod("deaf", "nginx:1.27", readinessProbe=wrong), "demo")
+        await lab.client.create(
+            "pods", demo_pod("deaf", "nginx:1.27", readinessProbe=wrong), "demo"
+        )
 
         async def unhealthy() -> list[str]:
             events, _ = await lab.client.list("events", "demo")
@@ -89,15 +101,21 @@ def test_a_readiness_probe_reaches_the_pod_through_the_kernel() -> None:
 
 def test_deleting_a_calico_node_windows_pod_restarts_that_nodes_felix() -> None:
     async def scenario(lab: WholeLab) -> None:
-        pods, _ = await lab.client.list("pods", "calico-system", labels="k8s-app=calico-node-windows")
+        pods, _ = await lab.client.list(
+            "pods", "calico-system", labels="k8s-app=calico-node-windows"
+        )
         victim = pods[0]["metadata"]["name"]
         told: list[tuple[str, str]] = []
         lab.control_plane.on_container_stopped(lambda node, pod, name: told.append((node, name)))
         await lab.client.delete("pods", victim, "calico-system")
 
         async def replaced() -> bool:
-            found, _ = await lab.client.list("pods", "calico-system", labels="k8s-app=calico-node-windows")
-            return len(found) == len(pods) and victim not in {pod["metadata"]["name"] for pod in found}
+            found, _ = await lab.client.list(
+                "pods", "calico-system", labels="k8s-app=calico-node-windows"
+            )
+            return len(found) == len(pods) and victim not in {
+                pod["metadata"]["name"] for pod in found
+            }
 
         await lab.until(replaced)
         await lab.all_ready("calico-system")
@@ -110,7 +128,9 @@ def test_deleting_a_calico_node_windows_pod_restarts_that_nodes_felix() -> None:
 
 def test_a_calico_node_windows_pod_without_its_felix_is_not_ready() -> None:
     async def scenario(lab: WholeLab) -> None:
-        before, _ = await lab.client.list("pods", "calico-system", labels="k8s-app=calico-node-windows")
+        before, _ = await lab.client.list(
+            "pods", "calico-system", labels="k8s-app=calico-node-windows"
+        )
         lab.calico.felixes[before[0]["spec"]["nodeName"]].faults.dead["a test"] = True
         await lab.client.delete("pods", before[0]["metadata"]["name"], "calico-system")
 
@@ -133,7 +153,12 @@ def test_a_deleted_namespace_takes_its_pods_out_of_the_data_plane() -> None:
             return "demo" not in {each["metadata"]["name"] for each in found}
 
         await lab.until(gone)
-        routes = [str(await lab.dataplane.facts(node)) for node in ("linux-1", "linux-2", "linux-3")]
-        assert not any(f"{addresses['server']}/32" in text or f"'{addresses['server']}'" in text for text in routes)
+        routes = [
+            str(await lab.dataplane.facts(node)) for node in ("linux-1", "linux-2", "linux-3")
+        ]
+        assert not any(
+            f"{addresses['server']}/32" in text or f"'{addresses['server']}'" in text
+            for text in routes
+        )
 
     in_lab(scenario)

@@ -43,7 +43,9 @@ class WholeLab:
     def __init__(self, profile: Profile, *, patient: bool = False) -> None:
         """``patient``: containers have all the time that their pods give them to end."""
         self.profile = profile
-        self._labd = launch(LabdSettings(applet_settings={} if patient else {"stop_grace_max_ms": 200}))
+        self._labd = launch(
+            LabdSettings(applet_settings={} if patient else {"stop_grace_max_ms": 200})
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> WholeLab:
@@ -102,7 +104,9 @@ class WholeLab:
             if answer:
                 return answer
             if time.monotonic() > deadline:
-                raise AssertionError(f"did not become true within {seconds} s; {await self._state()}")
+                raise AssertionError(
+                    f"did not become true within {seconds} s; {await self._state()}"
+                )
             await asyncio.sleep(0.003)
 
     async def _state(self) -> str:
@@ -120,13 +124,18 @@ class WholeLab:
         found: list[Obj] = await self.until(every)
         return found
 
-    async def exec(self, namespace: str, name: str, *argv: str, container: str = "") -> tuple[int | None, str, str]:
+    async def exec(
+        self, namespace: str, name: str, *argv: str, container: str = ""
+    ) -> tuple[int | None, str, str]:
         pod = await self.client.get("pods", name, namespace)
         agent = self.control_plane.node_agent(pod["spec"]["nodeName"])
         assert agent is not None
         out, err = Collected(), Collected()
         ended = await agent.exec(
-            pod, container or pod["spec"]["containers"][0]["name"], argv, Streams(stdin=None, stdout=out, stderr=err)
+            pod,
+            container or pod["spec"]["containers"][0]["name"],
+            argv,
+            Streams(stdin=None, stdout=out, stderr=err),
         )
         return ended.exit_code, out.data.decode(), err.data.decode() + (ended.start_error or "")
 

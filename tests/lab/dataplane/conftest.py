@@ -137,7 +137,9 @@ class Lab:
             yield
         finally:
             node = self.pods[pod].node
-            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=() if node.startswith("w") else tuple(sets))
+            update = PolicyUpdate(
+                endpoints={pod: OPEN}, removed_sets=() if node.startswith("w") else tuple(sets)
+            )
             self.run(self.plane.update_policy(node, update))
 
     @contextlib.contextmanager
@@ -217,7 +219,11 @@ class Lab:
 
     def outcomes(self, target: str, *sources: str) -> list[str]:
         """The outcome for each source, all tried at once, to a pod's port 8080."""
-        with contextlib.ExitStack() as opened, self.listening(target), selectors.DefaultSelector() as waiting:
+        with (
+            contextlib.ExitStack() as opened,
+            self.listening(target),
+            selectors.DefaultSelector() as waiting,
+        ):
             results = ["timed out"] * len(sources)
             clients: list[Socket] = []
             for number, source in enumerate(sources):

@@ -18,7 +18,10 @@ _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 
 def with_list(program: EndpointProgram, sets: Sets | None = None) -> EndpointProgram:
     """The program with its list, for either system."""
-    entries = [*_entries(program.ingress, "In", sets or {}), *_entries(program.egress, "Out", sets or {})]
+    entries = [
+        *_entries(program.ingress, "In", sets or {}),
+        *_entries(program.egress, "Out", sets or {}),
+    ]
     return replace(program, acls=tuple(entries))
 
 
@@ -29,7 +32,11 @@ def _entries(tiers: tuple[Tier, ...], direction: Literal["In", "Out"], sets: Set
             match = rule.match
             source, destination = _addresses(match, sets)
             ends = (destination, source) if direction == "In" else (source, destination)
-            ports = (match.dst_ports, match.src_ports) if direction == "In" else (match.src_ports, match.dst_ports)
+            ports = (
+                (match.dst_ports, match.src_ports)
+                if direction == "In"
+                else (match.src_ports, match.dst_ports)
+            )
             if None not in ends:
                 yield Acl(
                     action="Allow" if rule.action == "allow" else "Block",
@@ -50,7 +57,9 @@ def _number(match: Match) -> int:
 
 def _addresses(match: Match, sets: Sets) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """Source and destination; None: an empty set, which nothing is in."""
-    assert match == Match(**{k: getattr(match, k) for k in _SAID}), "a list has no words for the rest"
+    assert match == Match(**{k: getattr(match, k) for k in _SAID}), (
+        "a list has no words for the rest"
+    )
     found: list[tuple[str, ...] | None] = []
     for nets, names in ((match.src_nets, match.src_sets), (match.dst_nets, match.dst_sets)):
         members = tuple(member for name in names for member in sets[name])

@@ -23,7 +23,9 @@ class PodSockets:
     def __init__(self, *born: Any) -> None:
         self.born = list(born)
 
-    def socket(self, family: Any = socket.AF_INET, kind: Any = socket.SOCK_STREAM, proto: int = 0) -> Any:
+    def socket(
+        self, family: Any = socket.AF_INET, kind: Any = socket.SOCK_STREAM, proto: int = 0
+    ) -> Any:
         sock = next(s for s in self.born if s.type == kind)
         self.born.remove(sock)
         return sock
@@ -48,7 +50,9 @@ def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab: Lab) -
         resolver = Resolver()
         resolver.set_zone(ZONE)
         kinds = (socket.SOCK_DGRAM, socket.SOCK_STREAM)
-        sockets = PodSockets(*[await sandbox_socket(lab.channel, "l2a", socket.AF_INET, kind) for kind in kinds])
+        sockets = PodSockets(
+            *[await sandbox_socket(lab.channel, "l2a", socket.AF_INET, kind) for kind in kinds]
+        )
         serving = asyncio.ensure_future(resolver.serve(sockets))
         query = dnslib.DNSRecord.question("web.default.svc.cluster.local").pack()
         server = (lab.address("l2a"), 53)

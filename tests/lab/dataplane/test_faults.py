@@ -66,7 +66,9 @@ def test_a_services_traffic_is_led_to_a_dead_backend(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("ends", [("l1a", "l2a"), ("l2a", "l1a"), ("w1a", "l1a"), ("l1a", "w1a")])
-def test_a_slow_node_s_round_trips_take_their_time_and_lose_nothing(lab: Lab, ends: tuple[str, str]) -> None:
+def test_a_slow_node_s_round_trips_take_their_time_and_lose_nothing(
+    lab: Lab, ends: tuple[str, str]
+) -> None:
     sent = bytes(range(256)) * 1024  # more than one large segment
 
     def carried(source: str, target: str) -> float:
@@ -89,7 +91,9 @@ def test_a_slow_node_s_round_trips_take_their_time_and_lose_nothing(lab: Lab, en
     lab.run(lab.plane.set_latency("l1", 0.1))
     try:
         assert lab.run(lab.plane.latency("l1")) == 0.1
-        assert 0.2 <= min(carried(*ends) for _ in range(3)) < 0.35  # of a busy machine the quickest says most
+        assert (
+            0.2 <= min(carried(*ends) for _ in range(3)) < 0.35
+        )  # of a busy machine the quickest says most
         assert carried("l1b", "l1a") < 0.1
         assert carried("w1a", "l2a") < 0.1
     finally:
@@ -111,7 +115,11 @@ def test_a_rule_that_cannot_be_is_refused_and_injects_nothing(lab: Lab) -> None:
     with pytest.raises(DataplaneError, match="no chain f_nowhere; there are f_raw"):
         lab.run(lab.plane.set_fault_rules("l1", "bad", [("f_nowhere", "drop")]))
     with pytest.raises(DataplaneError, match="in: add rule ip fault f_fwd tcp dport nonsense drop"):
-        lab.run(lab.plane.set_fault_rules("l1", "bad", [("f_raw", "drop"), ("f_fwd", "tcp dport nonsense drop")]))
+        lab.run(
+            lab.plane.set_fault_rules(
+                "l1", "bad", [("f_raw", "drop"), ("f_fwd", "tcp dport nonsense drop")]
+            )
+        )
     assert lab.run(lab.plane.fault_rules("l1")) == {}
     with pytest.raises(DataplaneError, match="no node nowhere; there are l1, l2, w1, w2"):
         lab.run(lab.plane.set_fault_rules("nowhere", "bad", []))
@@ -132,7 +140,10 @@ def test_a_pod_answers_on_a_second_address_until_it_is_taken_away(lab: Lab) -> N
 
 
 def test_dns_is_dropped_or_led_astray_on_one_node(lab: Lab) -> None:
-    with lab.socket("l2a", socket.SOCK_DGRAM) as server, lab.socket("l1a", socket.SOCK_DGRAM) as client:
+    with (
+        lab.socket("l2a", socket.SOCK_DGRAM) as server,
+        lab.socket("l1a", socket.SOCK_DGRAM) as client,
+    ):
         server.bind(("0.0.0.0", 53))
         with lab.fault("l1", ("f_raw", "udp dport 53 drop")):
             client.sendto(b"lost", (lab.address("l2a"), 53))

@@ -208,7 +208,9 @@ def test_two_labs_do_not_see_each_other() -> None:
 
 
 def test_a_labd_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybridlab.labd.launch.asdict", lambda settings: {"services": [], "no_such_setting": 1})
+    monkeypatch.setattr(
+        "hybridlab.labd.launch.asdict", lambda settings: {"services": [], "no_such_setting": 1}
+    )
     null = os.open(os.devnull, os.O_WRONLY)
     labd = launch(LabdSettings(), log_fd=null)
     os.close(null)
@@ -218,7 +220,9 @@ def test_a_labd_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_unknown_method_is_answered_with_the_known_ones(lab: Lab) -> None:
-    with pytest.raises(CallFailed, match=r"there is no method Dataplane\.fly; known are Dataplane\.add_address"):
+    with pytest.raises(
+        CallFailed, match=r"there is no method Dataplane\.fly; known are Dataplane\.add_address"
+    ):
         lab.run(lab.channel.call("Dataplane.fly"))
 
 
@@ -253,10 +257,16 @@ FORBIDDEN = textwrap.dedent("""
     ("limit", "what", "remedy"),
     [
         ("max_user_namespaces", "user namespaces", "sysctl -w user.max_user_namespaces"),
-        ("max_pid_namespaces", "namespaces inside a user namespace", "sysctl -w user.max_pid_namespaces"),
+        (
+            "max_pid_namespaces",
+            "namespaces inside a user namespace",
+            "sysctl -w user.max_pid_namespaces",
+        ),
     ],
 )
-def test_what_the_machine_forbids_is_named_with_what_to_allow(limit: str, what: str, remedy: str) -> None:
+def test_what_the_machine_forbids_is_named_with_what_to_allow(
+    limit: str, what: str, remedy: str
+) -> None:
     """In a user namespace of its own the test may forbid what an administrator would."""
     done = subprocess.run(
         [sys.executable, "-c", FORBIDDEN, limit],

@@ -11,7 +11,14 @@ from hybridlab.dataplane.model import PodSpec
 from tests.lab.dataplane.conftest import Lab
 
 VXLAN_PORT = 4789
-PAIRS = [("l1a", "l1b"), ("l1a", "l2a"), ("l1a", "w1a"), ("w1a", "l1a"), ("w1a", "w1b"), ("w1a", "w2a")]
+PAIRS = [
+    ("l1a", "l1b"),
+    ("l1a", "l2a"),
+    ("l1a", "w1a"),
+    ("w1a", "l1a"),
+    ("w1a", "w1b"),
+    ("w1a", "w2a"),
+]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -30,7 +37,9 @@ def test_a_pod_reaches_a_pod_and_keeps_its_address(lab: Lab, source: Any, target
         ("w1", "l1a", "192.168.1.129"),
     ],
 )
-def test_a_node_reaches_pods_with_its_own_or_its_tunnel_address(lab: Lab, node: str, target: str, seen: str) -> None:
+def test_a_node_reaches_pods_with_its_own_or_its_tunnel_address(
+    lab: Lab, node: str, target: str, seen: str
+) -> None:
     answer = lab.tcp(f"node:{node}", target)
     assert (answer.outcome, answer.source) == ("open", seen)
 
@@ -69,7 +78,11 @@ def test_an_address_is_usable_again_once_its_pod_is_removed(lab: Lab) -> None:
 
 def connections_with(lab: Lab, node: Any, address: Any) -> list[Any]:
     facts: Any = lab.run(lab.plane.facts(node))
-    return [c for c in facts["connections"] if address in (c["original"]["source"], c["original"]["destination"])]
+    return [
+        c
+        for c in facts["connections"]
+        if address in (c["original"]["source"], c["original"]["destination"])
+    ]
 
 
 def test_who_gets_an_address_next_does_not_inherit_its_connections(lab: Lab) -> None:
@@ -91,7 +104,9 @@ def test_who_gets_an_address_next_does_not_inherit_its_connections(lab: Lab) -> 
 def test_the_overlays_own_packets_are_not_tracked(lab: Lab, node: str) -> None:
     assert lab.tcp("l1a", "w1a").outcome == "open"
     facts: Any = lab.run(lab.plane.facts(node))
-    carried = [c for c in facts["connections"] if lab.address("w1a") == c["original"]["destination"]]
+    carried = [
+        c for c in facts["connections"] if lab.address("w1a") == c["original"]["destination"]
+    ]
     carriers = [c for c in facts["connections"] if c["original"]["destination_port"] == VXLAN_PORT]
     assert (len(carried) > 0, carriers) == (True, [])
 
@@ -112,5 +127,9 @@ def test_the_same_pod_twice_is_refused_and_the_first_lives_on(lab: Lab) -> None:
     with pytest.raises(DataplaneError, match="default/l1a: a sandbox with id l1a exists already"):
         lab.run(lab.plane.add_pod(lab.pods["l1a"]))
     with pytest.raises(DataplaneError, match="no node l9; there are l1, l2, w1, w2"):
-        lab.run(lab.plane.add_pod(PodSpec(id="x", node="l9", name="x", namespace="d", address="192.168.1.9")))
+        lab.run(
+            lab.plane.add_pod(
+                PodSpec(id="x", node="l9", name="x", namespace="d", address="192.168.1.9")
+            )
+        )
     assert lab.tcp("l2a", "l1a").outcome == "open"

@@ -19,7 +19,11 @@ both = pytest.mark.parametrize("target", ["l1a", "w1a"])
 
 
 def tier(*rules: Any, name: str = "default", end: Any = DENY) -> Tier:
-    return Tier(name=name, rules=tuple(Rule(action=action, match=Match(**match)) for action, match in rules), end=end)
+    return Tier(
+        name=name,
+        rules=tuple(Rule(action=action, match=Match(**match)) for action, match in rules),
+        end=end,
+    )
 
 
 def ingress(*rules: Any) -> EndpointProgram:
@@ -43,9 +47,13 @@ def test_only_the_allowed_address_connects(lab: Lab, target: str) -> None:
 
 def test_a_set_decides_and_is_changed_without_the_rules(lab: Lab) -> None:
     target, node = "l1a", "l1"
-    with lab.policy(target, ingress((ALLOW, {"src_sets": ("friends",)})), friends=(lab.address("l2a"),)):
+    with lab.policy(
+        target, ingress((ALLOW, {"src_sets": ("friends",)})), friends=(lab.address("l2a"),)
+    ):
         assert outcomes(lab, target, "l2a", "w2a") == ["open", "timed out"]
-        lab.run(lab.plane.update_policy(node, PolicyUpdate(sets={"friends": (lab.address("w2a"),)})))
+        lab.run(
+            lab.plane.update_policy(node, PolicyUpdate(sets={"friends": (lab.address("w2a"),)}))
+        )
         assert outcomes(lab, target, "l2a", "w2a") == ["timed out", "open"]
         lab.run(lab.plane.update_policy(node, PolicyUpdate(sets={"friends": ()})))
         assert outcomes(lab, target, "w2a") == ["timed out"]
@@ -60,7 +68,13 @@ def test_sets_are_all_of_and_networks_any_of(lab: Lab) -> None:
     }
     with lab.policy(target, ingress((ALLOW, rule)), **members):
         sources = ("l2a", "l2b", "w2a", "w2b", "l1b")
-        assert outcomes(lab, target, *sources) == ["open", "timed out", "open", "timed out", "timed out"]
+        assert outcomes(lab, target, *sources) == [
+            "open",
+            "timed out",
+            "open",
+            "timed out",
+            "timed out",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +151,9 @@ def test_the_first_matching_rule_wins(lab: Lab, target: str) -> None:
 def test_a_tier_passes_on_by_rule_or_at_its_end(lab: Lab) -> None:
     target = "l1a"
     friend, other = {"src_nets": (lab.address("l2a"),)}, {"src_nets": (lab.address("l2b"),)}
-    by_rule = EndpointProgram(ingress=(tier((PASS, friend), name="first"), tier((ALLOW, {}), name="second")))
+    by_rule = EndpointProgram(
+        ingress=(tier((PASS, friend), name="first"), tier((ALLOW, {}), name="second"))
+    )
     with lab.policy(target, by_rule):
         assert outcomes(lab, target, "l2a", "l2b") == ["open", "timed out"]
     at_end = EndpointProgram(
@@ -158,7 +174,11 @@ def test_a_list_is_asked_by_priority_and_blocks_what_it_does_not_name(lab: Lab) 
         Acl(action="Allow", direction="In", priority=0, rule_type="Host"),
     )
     with lab.policy("w1a", EndpointProgram()):
-        lab.run(lab.plane.update_policy("w1", PolicyUpdate(endpoints={"w1a": EndpointProgram(acls=entries)})))
+        lab.run(
+            lab.plane.update_policy(
+                "w1", PolicyUpdate(endpoints={"w1a": EndpointProgram(acls=entries)})
+            )
+        )
         assert outcomes(lab, "w1a", "l2a", "l2b", "w2a") == ["timed out", "open", "timed out"]
         assert lab.tcp("w1a", "w2a").outcome == "open", "a direction without entries is open"
 
@@ -195,7 +215,9 @@ def test_egress_policy_holds_towards_the_pods_own_node(lab: Lab, target: str) ->
 
 
 @both
-def test_an_established_connection_survives_a_new_denial_and_a_new_one_does_not_come_up(lab: Lab, target: str) -> None:
+def test_an_established_connection_survives_a_new_denial_and_a_new_one_does_not_come_up(
+    lab: Lab, target: str
+) -> None:
     with lab.listening(target) as listeners, lab.socket("l2a") as client:
         client.connect((lab.address(target), 8080))
         server, _ = listeners[target].accept()
@@ -241,7 +263,9 @@ def test_a_replacement_is_never_half_done(lab: Lab, target: str) -> None:
     fillers = tuple((ALLOW, {"src_nets": (f"10.9.{i}.0/24",)}) for i in range(20))
     versions = [
         ingress((ALLOW, {"src_nets": (friend,)})),
-        ingress(*fillers, (DENY, {"src_nets": ("192.168.1.70/32",)}), (ALLOW, {"src_nets": (friend,)})),
+        ingress(
+            *fillers, (DENY, {"src_nets": ("192.168.1.70/32",)}), (ALLOW, {"src_nets": (friend,)})
+        ),
     ]
     node = lab.pods[target].node
 
@@ -260,7 +284,9 @@ def test_a_replacement_is_never_half_done(lab: Lab, target: str) -> None:
             while not changing.done():
                 with await sandbox_socket(lab.channel, "l2a") as client:
                     try:
-                        await asyncio.wait_for(loop.sock_connect(client, (lab.address(target), 8080)), 0.3)
+                        await asyncio.wait_for(
+                            loop.sock_connect(client, (lab.address(target), 8080)), 0.3
+                        )
                     except TimeoutError:
                         lost += 1
             await changing
@@ -276,7 +302,9 @@ def test_a_replacement_is_never_half_done(lab: Lab, target: str) -> None:
 
 def test_a_rule_that_the_kernel_refuses_changes_nothing_and_names_itself(lab: Lab) -> None:
     bad = PolicyUpdate(
-        endpoints={"l1a": ingress((ALLOW, {"src_nets": ("192.168.1.0/24",), "protocol": "no-such-thing"}))}
+        endpoints={
+            "l1a": ingress((ALLOW, {"src_nets": ("192.168.1.0/24",), "protocol": "no-such-thing"}))
+        }
     )
     with lab.policy("l1a", ingress((ALLOW, {"src_nets": (lab.address("l2a"),)}))):
         with pytest.raises(DataplaneError, match="no-such-thing"):
@@ -302,7 +330,9 @@ def test_a_program_of_thousands_of_rules_holds(lab: Lab) -> None:
 
 
 def test_policy_holds_for_udp_behind_a_service_by_the_backends_address(lab: Lab) -> None:
-    with lab.policy("l1a", ingress((ALLOW, {"src_nets": (lab.address("l2a"),), "protocol": "udp"}))):
+    with lab.policy(
+        "l1a", ingress((ALLOW, {"src_nets": (lab.address("l2a"),), "protocol": "udp"}))
+    ):
         with lab.socket("l1a", socket.SOCK_DGRAM) as server:
             server.bind(("0.0.0.0", 53))
             for source, expected in (("l2a", True), ("w2a", False)):

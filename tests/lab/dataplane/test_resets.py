@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from hybridlab.dataplane.model import Backend, EndpointProgram, Match, PolicyUpdate, Rule, ServicePort, Tier
+from hybridlab.dataplane.model import (
+    Backend,
+    EndpointProgram,
+    Match,
+    PolicyUpdate,
+    Rule,
+    ServicePort,
+    Tier,
+)
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.conntrack import ConntrackSocket
 from tests.lab.dataplane.conftest import Lab
@@ -26,9 +34,13 @@ SOON = 1.0
 STALLED = 0.4
 """How long nothing may arrive for a socket to count as stalled."""
 CLUSTER_IP = "10.96.7.7"
-ALLOW_ALL = with_list(EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match()),)),)))
+ALLOW_ALL = with_list(
+    EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match()),)),))
+)
 DENY_ALL = with_list(
-    EndpointProgram(ingress=(Tier(name="default", rules=()),), egress=(Tier(name="default", rules=()),))
+    EndpointProgram(
+        ingress=(Tier(name="default", rules=()),), egress=(Tier(name="default", rules=()),)
+    )
 )
 
 
@@ -56,7 +68,9 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connection(lab: Lab, source: Any, target: Any, address: Any = None, port: int = 8080) -> Iterator[Connection]:
+def connection(
+    lab: Lab, source: Any, target: Any, address: Any = None, port: int = 8080
+) -> Iterator[Connection]:
     """An established connection over which something was said in both directions."""
     with lab.socket(source) as client:
         with lab.listening(target) as listeners:
@@ -89,13 +103,19 @@ def fate(end: socket.socket, seconds: float) -> str:
 def reprogram(lab: Lab, *pods: Any, program: Any = ALLOW_ALL) -> None:
     """Give a pod's ACL list anew, as Felix does; what was allowed still is."""
     node = lab.pods[pods[0]].node
-    lab.run(lab.plane.update_policy(node, PolicyUpdate(endpoints=dict.fromkeys(pods, program), reset=pods)))
+    lab.run(
+        lab.plane.update_policy(
+            node, PolicyUpdate(endpoints=dict.fromkeys(pods, program), reset=pods)
+        )
+    )
 
 
 def forget(lab: Lab, node: str) -> None:
     """Delete all that a node tracks, as time does."""
     conntrack = ConntrackSocket.__new__(ConntrackSocket)
-    conntrack._socket = lab.run(sandbox_socket(lab.channel, f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
+    conntrack._socket = lab.run(
+        sandbox_socket(lab.channel, f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12)
+    )
     conntrack._socket.setblocking(True)
     with conntrack._socket:
         tracked = [entry for entry in conntrack.entries() if entry.protocol == "tcp"]
@@ -138,8 +158,12 @@ def test_the_far_end_is_reset_and_the_pods_own_end_stalls(lab: Lab, path: Any, s
 
 
 @pytest.mark.parametrize("speaks", ["nobody", "client", "server"])
-@pytest.mark.parametrize(("source", "target"), [("l2a", "w2a"), ("w2a", "l2a"), ("w2b", "w2a"), ("w1a", "w2a")])
-def test_both_ends_are_reset_where_the_node_is_made_so(lab: Lab, source: str, target: str, speaks: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "target"), [("l2a", "w2a"), ("w2a", "l2a"), ("w2b", "w2a"), ("w1a", "w2a")]
+)
+def test_both_ends_are_reset_where_the_node_is_made_so(
+    lab: Lab, source: str, target: str, speaks: str
+) -> None:
     with connection(lab, source, target) as connected:
         reprogram(lab, "w2a")
         if speaks != "nobody":
@@ -149,7 +173,9 @@ def test_both_ends_are_reset_where_the_node_is_made_so(lab: Lab, source: str, ta
 
 @pytest.mark.parametrize("backend", ["l2a", "w1b", "w2a"])
 @pytest.mark.parametrize("snat", [None, "192.168.1.130"], ids=["keeps its source", "source-NATed"])
-def test_a_connection_through_a_cluster_ip_ends_likewise(lab: Lab, backend: str, snat: str | None) -> None:
+def test_a_connection_through_a_cluster_ip_ends_likewise(
+    lab: Lab, backend: str, snat: str | None
+) -> None:
     port = ServicePort(
         name="default/web:http",
         protocol="tcp",
@@ -161,7 +187,10 @@ def test_a_connection_through_a_cluster_ip_ends_likewise(lab: Lab, backend: str,
     with lab.services(port, snat={"w1": snat} if snat else None):
         with connection(lab, "w1a", backend, CLUSTER_IP, 80) as connected:
             reprogram(lab, "w1a")
-            assert [fate(connected.server, SOON), fate(connected.client, STALLED)] == ["reset", "silence"]
+            assert [fate(connected.server, SOON), fate(connected.client, STALLED)] == [
+                "reset",
+                "silence",
+            ]
         with connection(lab, "w1a", backend, CLUSTER_IP, 80) as connected:
             talk(connected.client, connected.server)
 
@@ -176,9 +205,15 @@ def test_a_connection_through_a_node_port_ends_likewise(lab: Lab, source: str) -
         node_port=30080,
         backends=(Backend(address=lab.address("w1a"), port=8080),),
     )
-    with lab.services(port), connection(lab, source, "w1a", lab.nodes["w1"].spec.address, 30080) as connected:
+    with (
+        lab.services(port),
+        connection(lab, source, "w1a", lab.nodes["w1"].spec.address, 30080) as connected,
+    ):
         reprogram(lab, "w1a")
-        assert [fate(connected.client, SOON), fate(connected.server, STALLED)] == ["reset", "silence"]
+        assert [fate(connected.client, SOON), fate(connected.server, STALLED)] == [
+            "reset",
+            "silence",
+        ]
 
 
 def test_a_new_connection_works_at_once_and_a_second_reprogramming_ends_it_too(lab: Lab) -> None:
@@ -296,11 +331,16 @@ def test_each_of_several_new_pods_loses_what_it_opened_before_its_own_program(la
             del lab.pods[spec.id]
 
 
-@pytest.mark.parametrize(("source", "target"), [("l2a", "w1a"), ("w1a", "l2a"), ("w1b", "w1a"), ("w1a", "w1b")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("l2a", "w1a"), ("w1a", "l2a"), ("w1b", "w1a"), ("w1a", "w1b")]
+)
 def test_an_established_flow_of_datagrams_lasts_only_while_the_list_allows_it(
     lab: Lab, source: str, target: str
 ) -> None:
-    with lab.socket(target, socket.SOCK_DGRAM) as server, lab.socket(source, socket.SOCK_DGRAM) as client:
+    with (
+        lab.socket(target, socket.SOCK_DGRAM) as server,
+        lab.socket(source, socket.SOCK_DGRAM) as client,
+    ):
         server.bind(("0.0.0.0", 8080))
         client.connect((lab.address(target), 8080))
         for end in (client, server):
@@ -320,7 +360,9 @@ def test_an_established_flow_of_datagrams_lasts_only_while_the_list_allows_it(
 
 
 @pytest.mark.parametrize(("source", "target"), [("l2a", "l1a"), ("l1a", "l2a"), ("l1b", "l1a")])
-def test_a_linux_pods_connections_end_only_when_a_fault_says_so(lab: Lab, source: str, target: str) -> None:
+def test_a_linux_pods_connections_end_only_when_a_fault_says_so(
+    lab: Lab, source: str, target: str
+) -> None:
     with connection(lab, source, target) as connected:
         reprogram(lab, "l1a")
         assert [fate(connected.client, SOON), fate(connected.server, SOON)] == ["reset", "reset"]

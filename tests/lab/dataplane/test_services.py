@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from hybridlab.dataplane.model import Backend, EndpointProgram, Match, Rule, ServicePort, ServiceTable, Tier
+from hybridlab.dataplane.model import (
+    Backend,
+    EndpointProgram,
+    Match,
+    Rule,
+    ServicePort,
+    ServiceTable,
+    Tier,
+)
 from tests.lab.dataplane.conftest import Lab
 
 CLUSTER_IP = "10.96.1.1"
@@ -16,13 +24,20 @@ CLUSTER_IP = "10.96.1.1"
 
 def web(lab: Lab, *pods: Any, **other: Any) -> ServicePort:
     backends = tuple(Backend(address=lab.address(p), port=8080) for p in pods)
-    fields: dict[str, Any] = {"protocol": "tcp", "cluster_ip": CLUSTER_IP, "port": 80, "node_port": 30080} | other
+    fields: dict[str, Any] = {
+        "protocol": "tcp",
+        "cluster_ip": CLUSTER_IP,
+        "port": 80,
+        "node_port": 30080,
+    } | other
     return ServicePort(name="default/web:http", backends=backends, **fields)
 
 
 @pytest.mark.parametrize("source", ["l1a", "w2b"])
 @pytest.mark.parametrize("backend", ["l1b", "w1b"])
-def test_a_pod_reaches_a_cluster_ip_and_keeps_its_address(lab: Lab, source: str, backend: str) -> None:
+def test_a_pod_reaches_a_cluster_ip_and_keeps_its_address(
+    lab: Lab, source: str, backend: str
+) -> None:
     with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
         answer = lab.attempt(source, CLUSTER_IP, 80, listeners[backend])
     assert (answer.outcome, answer.source) == ("open", lab.address(source))
@@ -59,7 +74,9 @@ def test_a_node_reaches_a_cluster_ip(lab: Lab, backend: str, seen: str) -> None:
 
 
 @pytest.mark.parametrize(("backend", "seen"), [("l2b", "10.0.0.12"), ("w1b", "192.168.1.64")])
-def test_a_node_port_masquerades_to_the_node_it_came_in_by(lab: Lab, backend: str, seen: str) -> None:
+def test_a_node_port_masquerades_to_the_node_it_came_in_by(
+    lab: Lab, backend: str, seen: str
+) -> None:
     with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
         answer = lab.attempt("node:l1", "10.0.0.12", 30080, listeners[backend])
     assert (answer.outcome, answer.source) == ("open", seen)
@@ -70,7 +87,9 @@ def test_a_pod_reaches_a_node_port(lab: Lab) -> None:
         assert lab.attempt("w2a", "10.0.0.11", 30080, listeners["w1b"]).outcome == "open"
 
 
-@pytest.mark.parametrize(("source", "port"), [("l1a", 80), ("node:l1", 80), ("l1a", 30080), ("node:l2", 30080)])
+@pytest.mark.parametrize(
+    ("source", "port"), [("l1a", 80), ("node:l1", 80), ("l1a", 30080), ("node:l2", 30080)]
+)
 def test_a_service_without_endpoints_refuses(lab: Lab, source: str, port: int) -> None:
     address = CLUSTER_IP if port == 80 else "10.0.0.11"
     with lab.services(web(lab)):
@@ -88,8 +107,13 @@ SOURCE_VIP = "192.168.1.130"
 
 
 @pytest.mark.parametrize("backend", ["w1b", "w2b", "l1b"])
-def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_cluster_ip(lab: Lab, backend: str) -> None:
-    with lab.services(web(lab, backend), snat={"w1": SOURCE_VIP}), lab.listening(backend) as listeners:
+def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_cluster_ip(
+    lab: Lab, backend: str
+) -> None:
+    with (
+        lab.services(web(lab, backend), snat={"w1": SOURCE_VIP}),
+        lab.listening(backend) as listeners,
+    ):
         by_service = lab.attempt("w1a", CLUSTER_IP, 80, listeners[backend])
         direct = lab.attempt("w1a", lab.address(backend), 8080, listeners[backend])
         other_node = lab.attempt("w2a", CLUSTER_IP, 80, listeners[backend])
@@ -97,7 +121,9 @@ def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_clust
     assert other_node.source == lab.address("w2a")
 
 
-def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_is_a_node(lab: Lab) -> None:
+def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_is_a_node(
+    lab: Lab,
+) -> None:
     on_node = ServicePort(
         name="default/node:http", protocol="tcp", cluster_ip=CLUSTER_IP, port=80, node_port=None,
         backends=(Backend(address="10.0.0.11", port=8080),),
@@ -109,9 +135,16 @@ def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_
 
 @pytest.mark.parametrize("backend", ["w1b", "w2b"])
 @pytest.mark.parametrize("by_policy", [SOURCE_VIP, "192.168.1.133"])
-def test_policy_of_windows_pods_sees_the_source_that_they_get(lab: Lab, backend: str, by_policy: Any) -> None:
+def test_policy_of_windows_pods_sees_the_source_that_they_get(
+    lab: Lab, backend: str, by_policy: Any
+) -> None:
     allowed = EndpointProgram(
-        ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match(src_nets=(f"{by_policy}/32",))),)),)
+        ingress=(
+            Tier(
+                name="default",
+                rules=(Rule(action="allow", match=Match(src_nets=(f"{by_policy}/32",))),),
+            ),
+        )
     )
     assert lab.address("w1a") == "192.168.1.133"
     with (
@@ -121,12 +154,19 @@ def test_policy_of_windows_pods_sees_the_source_that_they_get(lab: Lab, backend:
     ):
         by_service = lab.attempt("w1a", CLUSTER_IP, 80, listeners[backend]).outcome
         direct = lab.attempt("w1a", lab.address(backend), 8080, listeners[backend]).outcome
-    assert (by_service, direct) == (("open", "timed out") if by_policy == SOURCE_VIP else ("timed out", "open"))
+    assert (by_service, direct) == (
+        ("open", "timed out") if by_policy == SOURCE_VIP else ("timed out", "open")
+    )
 
 
 @pytest.mark.parametrize(
     ("backend", "kept", "seen"),
-    [("w1b", False, SOURCE_VIP), ("w2b", False, SOURCE_VIP), ("l2b", False, SOURCE_VIP), ("w1b", True, "10.0.0.11")],
+    [
+        ("w1b", False, SOURCE_VIP),
+        ("w2b", False, SOURCE_VIP),
+        ("l2b", False, SOURCE_VIP),
+        ("w1b", True, "10.0.0.11"),
+    ],
 )
 def test_a_node_port_of_windows_gives_its_source_vip_unless_the_client_is_kept(
     lab: Lab, backend: str, kept: bool, seen: Any
@@ -138,17 +178,29 @@ def test_a_node_port_of_windows_gives_its_source_vip_unless_the_client_is_kept(
 
 
 def test_a_node_port_of_linux_keeps_the_client_where_traffic_stays_on_the_node(lab: Lab) -> None:
-    with lab.services(web(lab, "l2b", node_port_keeps_client=True)), lab.listening("l2b") as listeners:
+    with (
+        lab.services(web(lab, "l2b", node_port_keeps_client=True)),
+        lab.listening("l2b") as listeners,
+    ):
         answer = lab.attempt("node:l1", "10.0.0.12", 30080, listeners["l2b"])
     assert (answer.outcome, answer.source) == ("open", "10.0.0.11")
 
 
 def test_policy_of_windows_pods_sees_a_node_ports_source_vip(lab: Lab) -> None:
     allowed = EndpointProgram(
-        ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match(src_nets=(f"{SOURCE_VIP}/32",))),)),)
+        ingress=(
+            Tier(
+                name="default",
+                rules=(Rule(action="allow", match=Match(src_nets=(f"{SOURCE_VIP}/32",))),),
+            ),
+        )
     )
     port = web(lab, "w1b")
-    with lab.services(port, node_ports={"w1": SOURCE_VIP}), lab.listening("w1b") as there, lab.policy("w1b", allowed):
+    with (
+        lab.services(port, node_ports={"w1": SOURCE_VIP}),
+        lab.listening("w1b") as there,
+        lab.policy("w1b", allowed),
+    ):
         assert lab.attempt("node:l1", "10.0.0.13", 30080, there["w1b"]).outcome == "open"
         assert lab.attempt("node:l1", lab.address("w1b"), 8080, there["w1b"]).outcome == "timed out"
 
@@ -174,7 +226,12 @@ def test_a_udp_flow_moves_on_when_its_endpoint_is_gone(lab: Lab) -> None:
 def test_an_unwanted_change_is_refused_whole(lab: Lab) -> None:
     good = web(lab, "l1b")
     bad = ServicePort(
-        name="default/bad:", protocol="tcp", cluster_ip="not-an-address", port=1, node_port=None, backends=good.backends
+        name="default/bad:",
+        protocol="tcp",
+        cluster_ip="not-an-address",
+        port=1,
+        node_port=None,
+        backends=good.backends,
     )
     with lab.services(good), lab.listening("l1b") as listeners:
         with pytest.raises(Exception, match="not-an-address"):
@@ -231,10 +288,14 @@ def test_a_host_port_leads_to_its_pod_and_keeps_the_client(
     with lab.services(host_ports={"l2": port}), lab.listening("l2b") as listeners:
         answer = lab.attempt(source, "10.0.0.12", 7777, listeners["l2b"])
         assert lab.attempt(source, "10.0.0.11", 7777).outcome == "ConnectionRefusedError"
-    assert (answer.outcome, answer.source) == (("open", seen) if seen else ("ConnectionRefusedError", ""))
+    assert (answer.outcome, answer.source) == (
+        ("open", seen) if seen else ("ConnectionRefusedError", "")
+    )
 
 
-def reached(lab: Lab, source: str, listeners: dict[str, Any], calls: int, port: int = 80) -> set[str]:
+def reached(
+    lab: Lab, source: str, listeners: dict[str, Any], calls: int, port: int = 80
+) -> set[str]:
     """The backends that so many calls of one client get to."""
     for _ in range(calls):
         assert lab.attempt(source, CLUSTER_IP, port).outcome == "open"
@@ -272,8 +333,14 @@ def test_a_client_gets_another_backend_once_its_time_is_over_or_its_backend_gone
         with lab.services(web(lab, *backends, sticky=3600)):
             (first,) = reached(lab, "l1a", listeners, 3)
             left = [name for name in backends if name != first]
-            lab.run(lab.plane.set_services("l1", ServiceTable(ports=(web(lab, *left, sticky=3600),))))
+            lab.run(
+                lab.plane.set_services("l1", ServiceTable(ports=(web(lab, *left, sticky=3600),)))
+            )
             (second,) = reached(lab, "l1a", listeners, 8)
             assert second != first
-            lab.run(lab.plane.set_services("l1", ServiceTable(ports=(web(lab, *backends, sticky=3600),))))
+            lab.run(
+                lab.plane.set_services(
+                    "l1", ServiceTable(ports=(web(lab, *backends, sticky=3600),))
+                )
+            )
             assert reached(lab, "l1a", listeners, 8) == {second}

@@ -20,7 +20,11 @@ ETH_P_ALL = 3
 @contextlib.contextmanager
 def capture(lab: Any, where: Any, device: Any = None) -> Iterator[Any]:
     """On one device, or on all of the namespace."""
-    sock = lab.run(sandbox_socket(lab.channel, where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
+    sock = lab.run(
+        sandbox_socket(
+            lab.channel, where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)
+        )
+    )
     with sock:
         if device is not None:
             sock.bind((device, ETH_P_ALL))
@@ -57,7 +61,9 @@ def encapsulated(captured: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("where", "device"), [("fabric", None), ("node:l1", "eth0")])
-def test_traffic_between_nodes_is_vxlan_with_vni_4096_on_udp_4789(lab: Lab, where: str, device: str | None) -> None:
+def test_traffic_between_nodes_is_vxlan_with_vni_4096_on_udp_4789(
+    lab: Lab, where: str, device: str | None
+) -> None:
     with capture(lab, where, device) as sock:
         assert lab.tcp("l1a", "w2a").outcome == "open"
         seen = set(encapsulated(frames(sock)))
@@ -78,13 +84,21 @@ def test_a_node_has_exactly_the_static_entries_that_felix_lays(lab: Lab) -> None
     assert {(e["mac"], e["dst"]) for e in facts["fdb"] if e["dev"] == "vxlan.calico"} == {
         (n.tunnel.mac, n.spec.address) for n in remote
     }
-    tunnels = {(n["dst"], n["lladdr"], n["permanent"]) for n in facts["neighbours"] if n["dev"] == "vxlan.calico"}
+    tunnels = {
+        (n["dst"], n["lladdr"], n["permanent"])
+        for n in facts["neighbours"]
+        if n["dev"] == "vxlan.calico"
+    }
     assert tunnels == {(n.tunnel.address, n.tunnel.mac, True) for n in remote}
     calico = {r["dst"]: r for r in facts["routes"] if r["protocol"] == 80}
     assert calico["192.168.1.0/26"]["type"] == "blackhole"
     for node in remote:
         route = calico[node.block]
-        assert (route["gateway"], route["dev"], route["onlink"]) == (node.tunnel.address, "vxlan.calico", True)
+        assert (route["gateway"], route["dev"], route["onlink"]) == (
+            node.tunnel.address,
+            "vxlan.calico",
+            True,
+        )
     vxlan = next(link for link in facts["links"] if link["ifname"] == "vxlan.calico")
     assert (vxlan["vni"], vxlan["port"], vxlan["mtu"], vxlan["up"]) == (4096, 4789, 1450, True)
 

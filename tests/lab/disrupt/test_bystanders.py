@@ -34,11 +34,17 @@ class Story:
         self.harness.vni(self.journalled).deliver(NEW, linux=[LINUX], windows=[NODE])
 
     def new_network(self, hosts: Any = None) -> None:
-        self.harness.procedure(self.changes, self.journalled, hosts or self.harness.hosts).new_network(NODE)
+        self.harness.procedure(
+            self.changes, self.journalled, hosts or self.harness.hosts
+        ).new_network(NODE)
 
     def restore(self) -> list[Restored]:
         """As another process does: what it says of each entry."""
-        later = healers_of(self.harness.run("later"), detect(self.harness.kube, evidence="lab"), self.harness.settings)
+        later = healers_of(
+            self.harness.run("later"),
+            detect(self.harness.kube, evidence="lab"),
+            self.harness.settings,
+        )
         return restore(self.journal, self.changes, later)
 
 
@@ -60,9 +66,9 @@ def test_one_that_goes_elsewhere_or_waits_has_its_traffic_again_after_the_proced
     assert not story.bystander.ways()["linux to windows by pod"], "two VNIs, and nobody noticed"
     story.new_network()
     assert story.bystander.lost() == []
-    assert story.bystander.were_there.isdisjoint(uid for uid, node in story.bystander.pods().items() if node == NODE), (
-        "its pods stayed on the drained node"
-    )
+    assert story.bystander.were_there.isdisjoint(
+        uid for uid, node in story.bystander.pods().items() if node == NODE
+    ), "its pods stayed on the drained node"
     done = story.restore()
     assert [one for one in done if "healed by hns-network" in str(one)], [str(one) for one in done]
     assert story.bystander.lost() == []
@@ -73,7 +79,8 @@ def test_one_that_would_come_back_is_named_and_nothing_is_touched(story: Story) 
     story.bystander.deploy()
     procedure = story.harness.procedure(story.changes, story.journalled, story.harness.hosts)
     with pytest.raises(
-        MissingCapability, match=r"node windows cannot be drained: .* somebody-else/windows-.* \(tolerates"
+        MissingCapability,
+        match=r"node windows cannot be drained: .* somebody-else/windows-.* \(tolerates",
     ):
         procedure.possible(NODE)
     assert set(story.bystander.pods()) == story.bystander.were_there

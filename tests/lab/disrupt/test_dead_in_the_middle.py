@@ -60,7 +60,9 @@ class Harness:
         return self.vni(self.run("look")).vsid(NODE)
 
     def vni(self, journal: Any) -> Vni:
-        return Vni(self.kube, journal, self.hosts, self.facts, patience_of(self.settings)("windows"))
+        return Vni(
+            self.kube, journal, self.hosts, self.facts, patience_of(self.settings)("windows")
+        )
 
     def procedure(self, changes: Changes, journal: Any, hosts: Hosts) -> Procedure:
         patience = patience_of(self.settings)
@@ -80,16 +82,27 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     with running_lab(tmp_path_factory.mktemp("lab"), "--profile", "small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         timings = load_timings(lab=True)
-        windows = replace(timings.windows, exec_overhead=5.0)  # a third of what a failing HNS is asked again for
+        windows = replace(
+            timings.windows, exec_overhead=5.0
+        )  # a third of what a failing HNS is asked again for
         settings = Settings(timings=replace(timings, windows=windows))
         facts = detect(kube, evidence="lab")
         pods = Pods(kube, Changes(kube, Ownership("dead")), facts, settings)
         host_pods = HostPods(pods)
 
         def run(workload: Workload, argv: Any, within: float) -> Any:
-            return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
+            return execute.run(
+                kube, workload.namespace, workload.pod, workload.container, argv, within=within
+            )
 
-        one = Harness(kube, facts, settings, pods, Hosts(run, host_pods.on, host_pods.on, settings.timings), lab)
+        one = Harness(
+            kube,
+            facts,
+            settings,
+            pods,
+            Hosts(run, host_pods.on, host_pods.on, settings.timings),
+            lab,
+        )
         one.networked()
         yield one
         kube.close()
@@ -124,8 +137,12 @@ def test_another_process_puts_back_vni_network_and_node(harness: Harness, point:
     journalled = Journalled(changes, journal, healers, lambda: None)
     acts: dict[str, Callable[[], Procedure]] = {
         "cordoned": lambda: harness.procedure(changes, dying(journalled, "patch"), harness.hosts),
-        "network removed": lambda: harness.procedure(changes, journalled, dying(harness.hosts, "remove_hns_networks")),
-        "Felix restarted": lambda: harness.procedure(changes, dying(journalled, "delete_owned_pod"), harness.hosts),
+        "network removed": lambda: harness.procedure(
+            changes, journalled, dying(harness.hosts, "remove_hns_networks")
+        ),
+        "Felix restarted": lambda: harness.procedure(
+            changes, dying(journalled, "delete_owned_pod"), harness.hosts
+        ),
         "healed": lambda: harness.procedure(changes, journalled, harness.hosts),
     }
     announce(journalled, [NODE])
@@ -153,7 +170,11 @@ def test_another_process_puts_back_vni_network_and_node(harness: Harness, point:
     harness.vni(later).delivered(OLD, linux=[LINUX], windows=[NODE])
     harness.networked()
     assert harness.vsid() == OLD
-    assert not [entry for entry in Journal(harness.kube, Ownership("dead"), within=5.0).entries() if entry.open]
+    assert not [
+        entry
+        for entry in Journal(harness.kube, Ownership("dead"), within=5.0).entries()
+        if entry.open
+    ]
     assert [obj["metadata"]["name"] for obj in harness.kube.objects("v1", "Namespace") if _is_there(obj)] == [
         "calico-demo-dead-main", "calico-demo-dead-main-host",
     ]  # fmt: skip
@@ -175,7 +196,8 @@ def test_a_budget_that_forbids_the_drain_is_named_and_nothing_is_touched(harness
     try:
         before = harness.kube.objects("v1", "Pod", fields=f"spec.nodeName={NODE}")
         with pytest.raises(
-            MissingCapability, match=r"may not be evicted: .*disruption budget keep needs 1 healthy pods"
+            MissingCapability,
+            match=r"may not be evicted: .*disruption budget keep needs 1 healthy pods",
         ):
             procedure.refuse_budgets(NODE)
         after = harness.kube.objects("v1", "Pod", fields=f"spec.nodeName={NODE}")
@@ -190,7 +212,9 @@ def test_a_budget_that_forbids_the_drain_is_named_and_nothing_is_touched(harness
 @pytest.mark.parametrize("answer", ["error", "silent"])
 def test_an_hns_that_fails_has_not_lost_its_network(harness: Harness, answer: str) -> None:
     config = ("--kubeconfig", str(harness.lab.kubeconfig))
-    injected = harness.lab.hybridlab("faults", *config, "inject", "hns-fails", f"node={NODE}", f"answer={answer}")
+    injected = harness.lab.hybridlab(
+        "faults", *config, "inject", "hns-fails", f"node={NODE}", f"answer={answer}"
+    )
     identity = injected.stdout.strip()
     try:
         with pytest.raises(ProbeBroken, match=r"HNS failed|HNS gave no answer"):

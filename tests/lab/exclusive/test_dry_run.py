@@ -44,7 +44,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
 
 def test_nothing_is_changed_and_every_change_is_told(lab: RunningLab, tmp_path: Path) -> None:
     before = content(lab)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "KUBE"))}
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "KUBE"))
+    }
     command = [
         sys.executable,
         "-m",
@@ -62,7 +64,9 @@ def test_nothing_is_changed_and_every_change_is_told(lab: RunningLab, tmp_path: 
         "suites/vxlan",
         "suites/policy",
     ]
-    done = subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert content(lab) == before
     story = done.stdout.partition("test_the_documented_procedure_gives_windows_the_new_vni")[2]

@@ -115,8 +115,19 @@ class Checkout:
         )
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "KUBE"))}
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--kubeconfig={self.lab.kubeconfig}"]
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("PYTEST_", "KUBE"))
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            f"--kubeconfig={self.lab.kubeconfig}",
+        ]
         command += [
             "--allow-cluster-disruptive",
             "--timings=timings.yaml",
@@ -144,15 +155,23 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 def meet(one: dict[str, Any], other: dict[str, Any]) -> bool:
     kinds = {one["kind"], other["kind"]}
-    apart = "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and one["node"] == other["node"])
+    apart = (
+        "cluster" in kinds
+        or kinds == {"node", "shared"}
+        or (kinds == {"node"} and one["node"] == other["node"])
+    )
     return apart and one["began"] < other["released"] and other["began"] < one["released"]
 
 
-def test_with_and_without_workers_all_is_confirmed_and_replaced_pods_are_found_again(checkout: Checkout) -> None:
+def test_with_and_without_workers_all_is_confirmed_and_replaced_pods_are_found_again(
+    checkout: Checkout,
+) -> None:
     alone, parallel = checkout.run("alone", "-n", "0"), checkout.run("parallel", "-n", "4")
     assert set(alone.verdicts.values()) == {"CONFIRMED", "NOT_RUN"}, alone.out
     left_open = {
-        test.partition("[")[0].rpartition("::")[2] for test, said in alone.verdicts.items() if said == "NOT_RUN"
+        test.partition("[")[0].rpartition("::")[2]
+        for test, said in alone.verdicts.items()
+        if said == "NOT_RUN"
     }
     assert left_open == {"test_node"}, (
         "an open path alone decides nothing of RST-3, a known issue; all others are decided"
@@ -173,5 +192,10 @@ def test_two_runs_at_once_never_overlap_where_one_is_exclusive(checkout: Checkou
     first, second = checkout.start("first", "-n", "2"), checkout.start("second", "-n", "2")
     runs = [checkout.finish("first", first), checkout.finish("second", second)]
     assert [run.code for run in runs] == [0, 0], runs[0].out + runs[1].out
-    assert [(a, b) for a, b in combinations([*runs[0].turns, *runs[1].turns], 2) if meet(a, b)] == []
-    assert checkout.lab.kubectl("-n", "calico-conformance-system", "get", "lease", "-o", "name").stdout == ""
+    assert [
+        (a, b) for a, b in combinations([*runs[0].turns, *runs[1].turns], 2) if meet(a, b)
+    ] == []
+    assert (
+        checkout.lab.kubectl("-n", "calico-conformance-system", "get", "lease", "-o", "name").stdout
+        == ""
+    )

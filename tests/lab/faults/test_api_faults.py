@@ -47,7 +47,9 @@ def test_a_watch_falls_silent_stays_open_and_the_next_one_speaks(town: Town) -> 
     def watch(seconds: int) -> subprocess.Popen[str]:
         path = f"/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds={seconds}"
         command = ["kubectl", "--kubeconfig", str(town.lab.kubeconfig), "get", "--raw", path]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
 
     silent = watch(2)
     assert silent.stdout
@@ -80,7 +82,9 @@ def test_only_so_many_watches_fall_silent(town: Town) -> None:
         try:
             time.sleep(2)
             assert first.poll() is None
-            assert town.lab.kubectl("get", "--raw", path).returncode == 0, "the second one ends in time"
+            assert town.lab.kubectl("get", "--raw", path).returncode == 0, (
+                "the second one ends in time"
+            )
         finally:
             first.kill()
             first.wait(timeout=10)

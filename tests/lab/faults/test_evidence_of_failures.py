@@ -36,7 +36,12 @@ class Failed:
     @property
     def texts(self) -> dict[str, str]:
         """Names of all attachments of failed tests to their texts."""
-        names = [name for test in self.report["tests"] if test["verdict"] == "VIOLATED" for name in test["attachments"]]
+        names = [
+            name
+            for test in self.report["tests"]
+            if test["verdict"] == "VIOLATED"
+            for name in test["attachments"]
+        ]
         return {Path(name).stem: (self.folder / name).read_text(errors="replace") for name in names}
 
     @property
@@ -59,7 +64,11 @@ class Failed:
 
 
 def run(lab: RunningLab, reports: Path, *arguments: str) -> Failed:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "0", f"--kubeconfig={lab.kubeconfig}",
         f"--report-dir={reports}", *arguments,
@@ -87,34 +96,60 @@ def not_enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
         yield run_with(lab, folder, "policy-not-enforced", more=["--capture-packets"])
 
 
-def run_with(lab: RunningLab, folder: Path, fault: str, *parameters: str, more: Sequence[str] = ()) -> Failed:
+def run_with(
+    lab: RunningLab, folder: Path, fault: str, *parameters: str, more: Sequence[str] = ()
+) -> Failed:
     """DEMO-7 on two Windows nodes, one of which has a fault."""
     lab.hybridlab(
-        "faults", "--kubeconfig", str(lab.kubeconfig), "inject", fault, f"node={FAULTY}", *parameters
+        "faults",
+        "--kubeconfig",
+        str(lab.kubeconfig),
+        "inject",
+        fault,
+        f"node={FAULTY}",
+        *parameters,
     ).check_returncode()
     timings = yaml.safe_load(TIMINGS.read_text())
     for system in ("linux", "windows"):
-        timings[system] = {**timings[system], "warm_up": "30 s"}  # new pods wait for their first policy, too
+        timings[system] = {
+            **timings[system],
+            "warm_up": "30 s",
+        }  # new pods wait for their first policy, too
     patience = folder / "timings.yaml"
     patience.write_text(yaml.safe_dump(timings))
-    return run(lab, folder / "reports", f"--timings={patience}", "--claim=DEMO-7", f"--nodes={FAULTY},{SOUND}", *more)
+    return run(
+        lab,
+        folder / "reports",
+        f"--timings={patience}",
+        "--claim=DEMO-7",
+        f"--nodes={FAULTY},{SOUND}",
+        *more,
+    )
 
 
 def in_force(failed: Failed) -> str:
     """What the ACL list of the server on the faulty node lets in first, by the id of that rule."""
     text = failed.texts[f"HNS_endpoints_of_failing_pairs_on_{FAULTY}"]
     server = next(part for part in text.split("\n\n") if "/windows-server-" in part)
-    return next(line.split()[-1] for line in server.splitlines() if line.split()[:3] == ["1000", "In", "Allow"])
+    return next(
+        line.split()[-1]
+        for line in server.splitlines()
+        if line.split()[:3] == ["1000", "In", "Allow"]
+    )
 
 
-def test_where_felix_lags_the_endpoint_is_shown_with_an_acl_list_that_has_no_policy_in_it(failed: Failed) -> None:
+def test_where_felix_lags_the_endpoint_is_shown_with_an_acl_list_that_has_no_policy_in_it(
+    failed: Failed,
+) -> None:
     assert in_force(failed).startswith("profile-kns.")
     text = failed.texts[f"HNS_endpoints_of_failing_pairs_on_{FAULTY}"]
     assert re.search(r"^ACL list  \d+ rules?, in HNS' order$", text, re.MULTILINE)
     assert "state     3 (attached, shared by containers)" in text
 
 
-def test_where_hns_has_the_policy_and_does_not_enforce_it_the_list_shows_the_policy(not_enforced: Failed) -> None:
+def test_where_hns_has_the_policy_and_does_not_enforce_it_the_list_shows_the_policy(
+    not_enforced: Failed,
+) -> None:
     assert "allow-linux-client" in in_force(not_enforced)
 
 
@@ -126,7 +161,11 @@ def test_the_networks_vsid_and_felix_log_of_the_failing_nodes_are_there(failed: 
 
 
 def test_the_evidence_is_in_allure_and_on_the_page_by_plain_names(failed: Failed) -> None:
-    names = {"failing pairs", f"HNS endpoints of failing pairs on {FAULTY}", f"HNS networks of {FAULTY}"}
+    names = {
+        "failing pairs",
+        f"HNS endpoints of failing pairs on {FAULTY}",
+        f"HNS networks of {FAULTY}",
+    }
     assert names <= set(failed.in_allure)
     page = (failed.folder / "report.html").read_text()
     assert f"HNS_endpoints_of_failing_pairs_on_{FAULTY}.txt" in page
@@ -141,7 +180,9 @@ def test_where_packets_are_to_be_captured_the_windows_node_says_that_the_lab_has
     assert "not emulated" in text
 
 
-def test_packets_of_a_way_that_is_tried_again_are_captured_on_its_linux_node(not_enforced: Failed) -> None:
+def test_packets_of_a_way_that_is_tried_again_are_captured_on_its_linux_node(
+    not_enforced: Failed,
+) -> None:
     tried = not_enforced.texts["tried_again_while_packets_were_captured"]
     assert " CONNECTED after " in tried
     client = re.search(r"/(linux-\S+) \(linux, node (\S+)\) -> (\S+):80/tcp", tried)

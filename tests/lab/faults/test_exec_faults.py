@@ -76,7 +76,9 @@ def test_a_program_is_missing(town: Town) -> None:
         ),
     ],
 )
-def test_an_exec_fails_after_the_upgrade_once_and_then_works(town: Town, fault: str, words: str) -> None:
+def test_an_exec_fails_after_the_upgrade_once_and_then_works(
+    town: Town, fault: str, words: str
+) -> None:
     with town.fault(fault, node="windows-2022", first="1"):
         refused = town.run("hostname", pod="windows")
         assert re.search(words, refused.stderr), refused.stderr

@@ -12,7 +12,9 @@ import pytest
 
 from tests.lab.lab_process import RunningLab, running_lab
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+pytestmark = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
 HOST = """\
 apiVersion: v1
@@ -32,12 +34,16 @@ STOP = "$ErrorActionPreference = 'Stop'; "
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     with running_lab(Path(tmp_path_factory.mktemp("lab")), "--profile", "small") as found:
         found.kubectl("apply", "-f", "-", stdin=HOST)
-        found.kubectl("wait", "-n", "kube-system", "--for=condition=Ready", "pod/host", "--timeout=30s")
+        found.kubectl(
+            "wait", "-n", "kube-system", "--for=condition=Ready", "pod/host", "--timeout=30s"
+        )
         yield found
 
 
 def ask(lab: RunningLab, script: str) -> subprocess.CompletedProcess[str]:
-    return lab.kubectl("exec", "-n", "kube-system", "host", "--", "powershell", "-Command", script, check=False)
+    return lab.kubectl(
+        "exec", "-n", "kube-system", "host", "--", "powershell", "-Command", script, check=False
+    )
 
 
 def faults(lab: RunningLab, *words: str) -> None:
@@ -46,7 +52,8 @@ def faults(lab: RunningLab, *words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "printed", "has_error"), [("error", "null", True), ("silent", '""', False), ("garbled", '""', True)]
+    ("answer", "printed", "has_error"),
+    [("error", "null", True), ("silent", '""', False), ("garbled", '""', True)],
 )
 def test_a_failing_hns_ends_with_0_unless_its_errors_stop_the_script(
     lab: RunningLab, answer: str, printed: str, has_error: bool
@@ -54,7 +61,11 @@ def test_a_failing_hns_ends_with_0_unless_its_errors_stop_the_script(
     faults(lab, "inject", "hns-fails", "node=windows", f"answer={answer}")
     try:
         said = ask(lab, ASKED)
-        assert (said.returncode, said.stdout.strip(), bool(said.stderr.strip())) == (0, printed, has_error)
+        assert (said.returncode, said.stdout.strip(), bool(said.stderr.strip())) == (
+            0,
+            printed,
+            has_error,
+        )
         stopped = ask(lab, STOP + ASKED)
         assert stopped.returncode == (1 if has_error else 0)
         assert stopped.stdout.strip() == ("" if has_error else printed)

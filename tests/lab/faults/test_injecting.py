@@ -32,7 +32,10 @@ def test_faults_injected_at_once_are_all_healed_at_once(town: Town) -> None:
 
     threads = [
         threading.Thread(target=inject, args=item)
-        for item in [(name, dict[str, str]()) for name in ("udp4789-dropped", "dns-wrong", "exec-loses-status")]
+        for item in [
+            (name, dict[str, str]())
+            for name in ("udp4789-dropped", "dns-wrong", "exec-loses-status")
+        ]
     ]
     for thread in threads:
         thread.start()
@@ -48,7 +51,9 @@ def test_faults_injected_at_once_are_all_healed_at_once(town: Town) -> None:
 def test_a_dropped_vxlan_port_cuts_nodes_off_and_the_command_heals_it(town: Town) -> None:
     assert town.reaches("near")
     config = ("--kubeconfig", str(town.lab.kubeconfig))
-    injected = town.lab.hybridlab("faults", *config, "inject", "udp4789-dropped", "scope=node", "node=linux-2")
+    injected = town.lab.hybridlab(
+        "faults", *config, "inject", "udp4789-dropped", "scope=node", "node=linux-2"
+    )
     assert injected.returncode == 0, injected.stderr
     identity = injected.stdout.strip()
     try:

@@ -44,7 +44,9 @@ def test_a_container_is_killed_and_started_again(town: Town) -> None:
 
 def test_a_ready_node_takes_no_note_of_a_pod(town: Town) -> None:
     with town.fault("kubelet-idle", node="linux-3"):
-        town.lab.kubectl("apply", "-f", "-", stdin=pod("unnoticed", "linux-3") + pod("noticed", "linux-2"))
+        town.lab.kubectl(
+            "apply", "-f", "-", stdin=pod("unnoticed", "linux-3") + pod("noticed", "linux-2")
+        )
         town.lab.kubectl("wait", "--for=condition=Ready", "pod/noticed", "--timeout=30s")
         status = state_of(town, "unnoticed")
         assert "startTime" not in status

@@ -103,7 +103,9 @@ def test_linux_pods_connections_are_reset_with_their_policy(town: Town) -> None:
                 town.eventually("near", reached=False)
                 return holding.stdout.readline().strip()
 
-    town.lab.kubectl("apply", "-f", "-", stdin=pod("holder", "linux-1", "python:3.12", '[sleep, "36000"]'))
+    town.lab.kubectl(
+        "apply", "-f", "-", stdin=pod("holder", "linux-1", "python:3.12", '[sleep, "36000"]')
+    )
     town.lab.kubectl("wait", "--for=condition=Ready", "pod/holder", "--timeout=20s")
     with town.fault("rst-storm-linux"):
         assert held_through_a_policy("20") == "reset"

@@ -27,7 +27,9 @@ SETTLED_WITHIN = 10.0
 """Seconds; far above what it takes, so that only a change that never comes is caught."""
 
 
-def pod(name: str, node: str, image: str = AGNHOST, arguments: str = "[netexec, --http-port=8080]") -> str:
+def pod(
+    name: str, node: str, image: str = AGNHOST, arguments: str = "[netexec, --http-port=8080]"
+) -> str:
     """A pod on a node; agnhost tells its clients which address they came from."""
     return f"""\
 apiVersion: v1
@@ -76,7 +78,9 @@ class Town:
     def address(self, name: str) -> str:
         """A pod's address."""
         if name not in self.addresses:
-            self.addresses[name] = self.lab.kubectl("get", "pod", name, "-o", "jsonpath={.status.podIP}").stdout
+            self.addresses[name] = self.lab.kubectl(
+                "get", "pod", name, "-o", "jsonpath={.status.podIP}"
+            ).stdout
         return self.addresses[name]
 
     def run(self, *command: str, pod: str = "client") -> subprocess.CompletedProcess[str]:

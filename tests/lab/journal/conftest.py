@@ -28,7 +28,11 @@ ROWS = (
         },
     ),
     Row(what='"create","","v1","ConfigMap","kube-system","made"', by_hand="remove it"),
-    Row(what='"procedure","(heal|breaks)","v1","Node",null,"NAME"', arguments=".*", by_hand="heal it"),
+    Row(
+        what='"procedure","(heal|breaks)","v1","Node",null,"NAME"',
+        arguments=".*",
+        by_hand="heal it",
+    ),
 )
 """Beside what the suite changes: enough of each kind to try the journal with."""
 
@@ -64,7 +68,9 @@ def journal(kube: Kube) -> Iterator[Journal]:
 def begin(kube: Kube, journal: Journal) -> Callable[..., Journalled]:
     """A test's journalled changes, as each process of the run would begin them."""
 
-    def begin(check: Callable[[], None] = lambda: None, **healers: Callable[[str, dict[str, Any]], None]) -> Journalled:
+    def begin(
+        check: Callable[[], None] = lambda: None, **healers: Callable[[str, dict[str, Any]], None]
+    ) -> Journalled:
         return Journalled(Changes(kube, RUN), journal, healers, check)
 
     return begin

@@ -66,11 +66,21 @@ class Another:
             "-n", "2", "--no-watch", *(f"--claim={claim}" for claim in claims),
         ]  # fmt: skip
         subprocess.run(
-            command, cwd=ROOT, env=environment(self.folder), capture_output=True, text=True, timeout=WITHIN, check=False
+            command,
+            cwd=ROOT,
+            env=environment(self.folder),
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
         )
-        report: dict[str, Any] = json.loads((self.folder / "reports" / "latest" / "conformance.json").read_text())
+        report: dict[str, Any] = json.loads(
+            (self.folder / "reports" / "latest" / "conformance.json").read_text()
+        )
         return {
-            claim["id"]: (claim["verdict"], json.dumps(claim)) for claim in report["claims"] if claim["id"] in claims
+            claim["id"]: (claim["verdict"], json.dumps(claim))
+            for claim in report["claims"]
+            if claim["id"] in claims
         }
 
 
@@ -91,7 +101,11 @@ def another(lab: RunningLab, tmp_path: Path) -> Iterator[Callable[..., Another]]
     fcntl.flock(held, fcntl.LOCK_SH)
 
     def begin(*, here: bool = True) -> Another:
-        run = Ownership("other", "main", liveness.sign(alive) if here else "another-boot:/calico-conformance-other/alive")
+        run = Ownership(
+            "other",
+            "main",
+            liveness.sign(alive) if here else "another-boot:/calico-conformance-other/alive",
+        )
         journal, lock = Journal(kube, run, within=5.0), RunLock(kube, run, LOCK, tell=print)
         lock.acquire()
         change = Journalled(Changes(kube, run), journal, {}, lock.check)
@@ -101,7 +115,9 @@ def another(lab: RunningLab, tmp_path: Path) -> Iterator[Callable[..., Another]]
 
     yield begin
     for one in begun:
-        Changes(kube, Ownership("other")).patch(FELIX, {"spec": {"vxlanVNI": 4096}}, "a test", foreign=True)
+        Changes(kube, Ownership("other")).patch(
+            FELIX, {"spec": {"vxlanVNI": 4096}}, "a test", foreign=True
+        )
         one.change.restore()
         for entry in one.journal.entries():
             one.journal.mark(entry, "closed")
@@ -115,17 +131,24 @@ def test_beside_a_living_run_that_has_changed_the_vni_lost_paths_are_not_decided
     another: Callable[..., Another],
 ) -> None:
     found = another().verdicts("CONN-3", "DEMO-2", "VXLAN-9")
-    assert {claim: verdict for claim, (verdict, _) in found.items()} == dict.fromkeys(found, "INCONCLUSIVE"), found
+    assert {claim: verdict for claim, (verdict, _) in found.items()} == dict.fromkeys(
+        found, "INCONCLUSIVE"
+    ), found
     assert set(found) == {"CONN-3", "DEMO-2", "VXLAN-9"}
     assert all(BY in told for _, told in found.values()), found
 
 
-def test_a_run_that_holds_the_lock_and_has_no_open_change_excuses_nothing(another: Callable[..., Another]) -> None:
+def test_a_run_that_holds_the_lock_and_has_no_open_change_excuses_nothing(
+    another: Callable[..., Another],
+) -> None:
     other = another()
     for entry in other.journal.entries():
         other.journal.mark(entry, "closed")  # and yet the VNI is another
     found = other.verdicts("DEMO-2", "VXLAN-9")
-    assert {claim: verdict for claim, (verdict, _) in found.items()} == {"DEMO-2": "VIOLATED", "VXLAN-9": "VIOLATED"}
+    assert {claim: verdict for claim, (verdict, _) in found.items()} == {
+        "DEMO-2": "VIOLATED",
+        "VXLAN-9": "VIOLATED",
+    }
 
 
 ACROSS, WITHIN_ONE = ("linux", "windows"), ("windows", "windows")
@@ -144,7 +167,9 @@ def test_it_excuses_the_paths_alone_that_it_touches(another: Callable[..., Anoth
     assert runs.excuse(("linux", "linux")) == ""
 
 
-def test_an_entry_that_the_cluster_does_not_bear_out_excuses_nothing(another: Callable[..., Another]) -> None:
+def test_an_entry_that_the_cluster_does_not_bear_out_excuses_nothing(
+    another: Callable[..., Another],
+) -> None:
     other = another()
     entry = next(entry for entry in other.journal.entries() if entry.open)
     for forged in (
@@ -156,7 +181,9 @@ def test_an_entry_that_the_cluster_does_not_bear_out_excuses_nothing(another: Ca
         assert OtherRuns(other.kube, "mine").excuse((*ACROSS, "no-such-node")) == ""
 
 
-def test_of_a_run_of_another_machine_the_run_lock_says_whether_it_lives(another: Callable[..., Another]) -> None:
+def test_of_a_run_of_another_machine_the_run_lock_says_whether_it_lives(
+    another: Callable[..., Another],
+) -> None:
     other = another(here=False)
     assert OtherRuns(other.kube, "mine").excuse(ACROSS).startswith(BY)
     other.lock._stop.set()  # it was killed

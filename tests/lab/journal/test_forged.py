@@ -25,7 +25,9 @@ WITHIN = 120.0
 """Seconds; only a run that hangs is caught."""
 V3 = "projectcalico.org/v3"
 FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
-TENANT, SYSTEM = (ObjectRef(api_version="v1", kind="Namespace", name=name) for name in ("tenant", "kube-system"))
+TENANT, SYSTEM = (
+    ObjectRef(api_version="v1", kind="Namespace", name=name) for name in ("tenant", "kube-system")
+)
 POOL = ObjectRef(api_version=V3, kind="IPPool", name="calico-demo-f5-main-pool")
 PRIVILEGED = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
 CONSENT = {"metadata": {"labels": {"calico-conformance/cluster-disruptive": "allowed"}}}
@@ -60,19 +62,35 @@ def forged(harness: hit_run.Harness) -> dict[str, Entry]:
     harness.lab.kubectl("create", "namespace", SYSTEM_NAMESPACE)
     spec = {"cidr": "198.19.0.0/24", "blockSize": 26, "disabled": True, "nodeSelector": "!all()"}
     pool = {"apiVersion": V3, "kind": "IPPool", "metadata": {"name": POOL.name}, "spec": spec}
-    Changes(kube, Ownership("f5")).create(pool, "an administrator's, with the labels of a run", foreign=True)
+    Changes(kube, Ownership("f5")).create(
+        pool, "an administrator's, with the labels of a run", foreign=True
+    )
     entries: dict[str, Entry] = {}
     for run, target, label in (("f1", TENANT, PRIVILEGED), ("f2", SYSTEM, CONSENT)):
         current = kube.get(target.api_version, target.kind, target.name)
         fields = undoing(current, label)
         entries[run] = Entry(
-            key="1-main", run=run, act="patch", why="x", target=target, uid=current["metadata"]["uid"], fields=fields
+            key="1-main",
+            run=run,
+            act="patch",
+            why="x",
+            target=target,
+            uid=current["metadata"]["uid"],
+            fields=fields,
         )
     felix = kube.get(V3, FELIX.kind, FELIX.name)
-    changed = touched(felix | {"spec": felix["spec"] | {"vxlanVNI": 4500}}, {"spec": {"vxlanVNI": 4096}})
+    changed = touched(
+        felix | {"spec": felix["spec"] | {"vxlanVNI": 4500}}, {"spec": {"vxlanVNI": 4096}}
+    )
     uid = felix["metadata"]["uid"]
-    entries["f3"] = Entry(key="1-main", run="f3", act="patch", why="x", target=FELIX, uid=uid, fields=changed)
-    node = next(item["metadata"] for item in kube.objects("v1", "Node") if "windows" in item["metadata"]["name"])
+    entries["f3"] = Entry(
+        key="1-main", run="f3", act="patch", why="x", target=FELIX, uid=uid, fields=changed
+    )
+    node = next(
+        item["metadata"]
+        for item in kube.objects("v1", "Node")
+        if "windows" in item["metadata"]["name"]
+    )
     entries["f4"] = Entry(
         key="1-main", run="f4", act="procedure", why="x", procedure="hns-network", arguments={"node": node["name"]},
         target=ObjectRef(api_version="v1", kind="Node", name=node["name"]), uid=node["uid"],
@@ -80,7 +98,9 @@ def forged(harness: hit_run.Harness) -> dict[str, Entry]:
     entries["f5"] = Entry(key="1-main", run="f5", act="create", why="x", target=POOL)
     for run, entry in entries.items():
         write(harness, run, {entry.key: dump(entry)})
-    write(harness, "f6", {"1-main": "no entry", "2-main": DEEP, "3-main": json.dumps({"fields": 1})})
+    write(
+        harness, "f6", {"1-main": "no entry", "2-main": DEEP, "3-main": json.dumps({"fields": 1})}
+    )
     return entries
 
 
@@ -95,7 +115,9 @@ def write(harness: hit_run.Harness, run: str, data: dict[str, str]) -> None:
 
 
 def journals(harness: hit_run.Harness) -> dict[str, Any]:
-    found = harness.kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels="calico-conformance/journal=true")
+    found = harness.kube.objects(
+        "v1", "ConfigMap", SYSTEM_NAMESPACE, labels="calico-conformance/journal=true"
+    )
     return {item["metadata"]["name"]: item["data"] for item in found}
 
 
@@ -131,11 +153,16 @@ def test_forged_journals_are_refused_by_name_and_left_alone(
     assert len(written) == len(forged) + 1
     found, output = run(harness, *arguments)
     assert found == code, output
-    refused = [line for line in output.splitlines() if line.startswith("run f") and ": refused: " in line]
+    refused = [
+        line for line in output.splitlines() if line.startswith("run f") and ": refused: " in line
+    ]
     assert sorted(line[4:6] for line in refused) == sorted(forged), output
     for line in refused:
         assert WHY[line[4:6]] in line
-    assert output.count("run f6: its journal: ConfigMap calico-conformance-system/journal-f6: entry ") == 3
+    assert (
+        output.count("run f6: its journal: ConfigMap calico-conformance-system/journal-f6: entry ")
+        == 3
+    )
     assert "Traceback" not in output
     assert without_runs(snapshot.take(harness.kube)) == before, "nothing of the cluster was changed"
     assert journals(harness) == written, "nor were the journals"

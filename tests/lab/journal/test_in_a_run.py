@@ -42,13 +42,17 @@ def harness() -> Iterator[hit_run.Harness]:
 def journalled(harness: hit_run.Harness, run: subprocess.Popen[bytes]) -> None:
     """Wait until a change of the run is in force."""
     deadline = time.monotonic() + WITHIN
-    while not any(entry.state == "done" for journal in journals(harness.kube) for entry in entries_of(journal)):
+    while not any(
+        entry.state == "done" for journal in journals(harness.kube) for entry in entries_of(journal)
+    ):
         assert time.monotonic() < deadline, (harness.folder / "run.log").read_text()
         assert run.poll() is None, (harness.folder / "run.log").read_text()
         time.sleep(0.05)
 
 
-def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(harness: hit_run.Harness) -> None:
+def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(
+    harness: hit_run.Harness,
+) -> None:
     run = harness.start()
     journalled(harness, run)
     user = Changes(harness.kube, Ownership("user"))
@@ -63,7 +67,9 @@ def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(harness: hi
 def test_what_the_janitor_does_not_own_it_does_not_touch(harness: hit_run.Harness) -> None:
     harness.lab.kubectl("create", "namespace", "calico-demo-of-a-user")
     harness.lab.kubectl("create", "namespace", "somebodys")
-    harness.lab.kubectl("label", "namespace", "somebodys", "app.kubernetes.io/managed-by=calico-windows-conformance")
+    harness.lab.kubectl(
+        "label", "namespace", "somebodys", "app.kubernetes.io/managed-by=calico-windows-conformance"
+    )
     node = harness.kube.objects("v1", "Node")[-1]["metadata"]["name"]
     harness.lab.kubectl("cordon", node)
     harness.lab.kubectl("create", "configmap", "journal-x", "-n", "default", "--from-literal=a=b")
@@ -72,7 +78,11 @@ def test_what_the_janitor_does_not_own_it_does_not_touch(harness: hit_run.Harnes
         timeout=WITHIN, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    for kind, name in (("namespace", "calico-demo-of-a-user"), ("namespace", "somebodys"), ("configmap", "journal-x")):
+    for kind, name in (
+        ("namespace", "calico-demo-of-a-user"),
+        ("namespace", "somebodys"),
+        ("configmap", "journal-x"),
+    ):
         assert harness.lab.kubectl("get", kind, name).returncode == 0
     assert harness.kube.get("v1", "Node", node)["spec"]["unschedulable"]
     harness.lab.kubectl("uncordon", node)
@@ -119,7 +129,9 @@ def test_a_run_that_is_told_to_end_puts_everything_back_itself(
     assert _leftovers(harness) == []
 
 
-def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(harness: hit_run.Harness) -> None:
+def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(
+    harness: hit_run.Harness,
+) -> None:
     before = content(harness)
     run = harness.start()
     journalled(harness, run)
@@ -143,12 +155,18 @@ def test_while_another_run_holds_the_lock_nothing_is_put_back(harness: hit_run.H
     harness.hit(hit_run.Point(number=0, victim="all", changed=False, after=0.0), run)
     before = harness.open_entries()
     timings = LockTimings(stale=2.0, wait=5.0, poll_every=0.1)
-    lock = RunLock(harness.kube, Ownership("other"), timings, tell=print, life=lambda lease: Life.DEAD)
+    lock = RunLock(
+        harness.kube, Ownership("other"), timings, tell=print, life=lambda lease: Life.DEAD
+    )
     lock.acquire()
     try:
         code, output, _ = harness.restore()
         assert code == 7
-        assert re.search(r"^ERROR: run other of .* has the run lock .* and is alive; wait for it to end$", output, re.M)
+        assert re.search(
+            r"^ERROR: run other of .* has the run lock .* and is alive; wait for it to end$",
+            output,
+            re.M,
+        )
         assert harness.open_entries() == before > 0
         lock.check()
     finally:
@@ -174,14 +192,25 @@ def test_a_journal_that_cannot_be_read_is_named_and_keeps_no_other_from_being_pu
     code, output, _ = harness.restore()
     assert content(harness) == before
     assert code == 6
-    assert "run newer: its journal: ConfigMap calico-conformance-system/journal-newer: entry 1 cannot be read" in output
+    assert (
+        "run newer: its journal: ConfigMap calico-conformance-system/journal-newer: entry 1 cannot be read"
+        in output
+    )
     assert "Traceback" not in output
     harness.lab.kubectl("delete", "namespace", SYSTEM_NAMESPACE)
 
 
-def test_planted_secrets_appear_in_nothing_that_a_run_writes(harness: hit_run.Harness, tmp_path: Path) -> None:
+def test_planted_secrets_appear_in_nothing_that_a_run_writes(
+    harness: hit_run.Harness, tmp_path: Path
+) -> None:
     harness.lab.kubectl(
-        "create", "secret", "generic", "planted", "-n", "calico-system", f"--from-literal=key={PASSWORD}"
+        "create",
+        "secret",
+        "generic",
+        "planted",
+        "-n",
+        "calico-system",
+        f"--from-literal=key={PASSWORD}",
     )
     harness.lab.kubectl(
         "create", "secret", "docker-registry", "pull", "-n", "default", "--docker-server=registry.example",
@@ -189,7 +218,9 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(harness: hit_run.Ha
     )  # fmt: skip
     content = yaml.safe_load(harness.lab.kubeconfig.read_text())
     own = content["users"][0]["user"]["token"]
-    content["users"].append({"name": "other", "user": {"token": TOKEN, "password": PASSWORD, "username": "u"}})
+    content["users"].append(
+        {"name": "other", "user": {"token": TOKEN, "password": PASSWORD, "username": "u"}}
+    )
     named = tmp_path / "kubeconfig"
     named.write_text(yaml.safe_dump(content))
     reports = tmp_path / "reports"
@@ -211,22 +242,36 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(harness: hit_run.Ha
         time.sleep(0.2)
     output = run.communicate(timeout=WITHIN)[0]
     assert run.returncode == 0, output.decode()
-    written = {path: path.read_bytes() for path in reports.rglob("*") if path.is_file() and not path.is_symlink()}
+    written = {
+        path: path.read_bytes()
+        for path in reports.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
     assert stored
     assert any("transcript" in path.name for path in written)
-    planted = [TOKEN, PASSWORD, own, *(base64.b64encode(item.encode()).decode() for item in (TOKEN, PASSWORD, own))]
+    planted = [
+        TOKEN,
+        PASSWORD,
+        own,
+        *(base64.b64encode(item.encode()).decode() for item in (TOKEN, PASSWORD, own)),
+    ]
     everything = {
         "output": output,
         "journals": "\n".join(stored).encode(),
         **{str(p): data for p, data in written.items()},
     }
-    assert [name for name, data in everything.items() for item in planted if item.encode() in data] == []
+    assert [
+        name for name, data in everything.items() for item in planted if item.encode() in data
+    ] == []
 
 
 def content(harness: hit_run.Harness) -> tuple[Any, list[Any]]:
     """What the suite changes: Felix's settings and nodes."""
     felix = harness.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
-    nodes = [(obj["spec"], obj["metadata"].get("annotations")) for obj in harness.kube.objects("v1", "Node")]
+    nodes = [
+        (obj["spec"], obj["metadata"].get("annotations"))
+        for obj in harness.kube.objects("v1", "Node")
+    ]
     return (felix["spec"], felix["metadata"].get("annotations")), nodes
 
 

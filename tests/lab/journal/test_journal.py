@@ -44,7 +44,9 @@ def marks(kube: Kube) -> list[tuple[str, str]]:
 
 
 def a_node(kube: Kube) -> ObjectRef:
-    return ObjectRef(api_version="v1", kind="Node", name=kube.objects("v1", "Node")[0]["metadata"]["name"])
+    return ObjectRef(
+        api_version="v1", kind="Node", name=kube.objects("v1", "Node")[0]["metadata"]["name"]
+    )
 
 
 def outcomes(done: list[Any]) -> list[Outcome]:
@@ -55,13 +57,19 @@ def test_what_a_patch_set_added_and_removed_is_put_back(kube: Kube, begin: Begin
     before = content(kube, FELIX)
     journalled = begin()
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
-    journalled.patch(FELIX, {"metadata": {"annotations": {"example.org/a": "b"}}, "spec": {"vxlanVNI": None}}, "a test")
+    journalled.patch(
+        FELIX,
+        {"metadata": {"annotations": {"example.org/a": "b"}}, "spec": {"vxlanVNI": None}},
+        "a test",
+    )
     assert content(kube, FELIX) != before
     assert outcomes(journalled.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
     assert content(kube, FELIX) == before
 
 
-def test_the_journal_holds_the_old_state_before_the_change_is_made(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_the_journal_holds_the_old_state_before_the_change_is_made(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     seen: list[Any] = []
 
     def check() -> None:
@@ -80,16 +88,22 @@ def test_the_journal_holds_the_old_state_before_the_change_is_made(kube: Kube, j
     assert [each.state for each in journal.entries()] == ["closed"]
 
 
-def test_a_process_that_knows_nothing_of_the_run_restores_it(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_a_process_that_knows_nothing_of_the_run_restores_it(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     before = content(kube, a_node(kube))
     begin().patch(a_node(kube), {"spec": {"unschedulable": True}}, "cordons it")
     other = Journal(kube, Ownership("j1"), within=5.0)
     assert outcomes(restore(other, Changes(kube, Ownership("j1")), {})) == [Outcome.RESTORED]
-    assert content(kube, a_node(kube))["spec"].get("unschedulable") == before["spec"].get("unschedulable")
+    assert content(kube, a_node(kube))["spec"].get("unschedulable") == before["spec"].get(
+        "unschedulable"
+    )
     assert restore(other, Changes(kube, Ownership("j1")), {}) == []
 
 
-def test_a_change_that_was_written_down_and_never_made_needs_nothing(kube: Kube, journal: Journal) -> None:
+def test_a_change_that_was_written_down_and_never_made_needs_nothing(
+    kube: Kube, journal: Journal
+) -> None:
     class Killed(Exception): ...
 
     class DiesBefore(Changes):
@@ -103,11 +117,15 @@ def test_a_change_that_was_written_down_and_never_made_needs_nothing(kube: Kube,
     assert outcomes(restore(journal, Changes(kube, journal.run), {})) == [Outcome.UNCHANGED]
 
 
-def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(kube: Kube, begin: Begin) -> None:
+def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(
+    kube: Kube, begin: Begin
+) -> None:
     severity = spec(kube).get("logSeverityScreen")
     journalled = begin()
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
-    Changes(kube, Ownership("foreign")).patch(FELIX, {"spec": {"vxlanVNI": 6000}}, "a user", foreign=True)
+    Changes(kube, Ownership("foreign")).patch(
+        FELIX, {"spec": {"vxlanVNI": 6000}}, "a user", foreign=True
+    )
     (done,) = journalled.restore()
     assert done.outcome is Outcome.CONFLICT
     assert (
@@ -117,12 +135,20 @@ def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(kube: K
     assert "kubectl get felixconfiguration default -o yaml" in done.by_hand
     assert spec(kube)["vxlanVNI"] == 6000
     assert spec(kube).get("logSeverityScreen") == severity
-    Changes(kube, Ownership("foreign")).patch(FELIX, {"spec": {"vxlanVNI": 4096}}, "a user", foreign=True)
+    Changes(kube, Ownership("foreign")).patch(
+        FELIX, {"spec": {"vxlanVNI": 4096}}, "a user", foreign=True
+    )
 
 
-def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(kube: Kube, begin: Begin) -> None:
+def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(
+    kube: Kube, begin: Begin
+) -> None:
     target = ObjectRef(api_version="v1", kind="ConfigMap", name="made", namespace="kube-system")
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made", "namespace": "kube-system"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "made", "namespace": "kube-system"},
+    }
     journalled = begin()
     journalled.create(body, "a test")
     assert outcomes(journalled.restore()) == [Outcome.RESTORED]
@@ -138,11 +164,15 @@ def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(kub
     foreign.delete(target, "a user", foreign=True)
 
 
-def test_procedures_are_healed_newest_first_unless_they_were_closed(kube: Kube, begin: Begin) -> None:
+def test_procedures_are_healed_newest_first_unless_they_were_closed(
+    kube: Kube, begin: Begin
+) -> None:
     healed: list[Any] = []
     node = a_node(kube).name
     before = content(kube, a_node(kube))
-    journalled = begin(heal=lambda run, arguments: healed.append((run, arguments["at"], len(marks(kube)))))
+    journalled = begin(
+        heal=lambda run, arguments: healed.append((run, arguments["at"], len(marks(kube))))
+    )
     journalled.procedure("heal", {"node": node, "at": "a"}, "a test")
     closed = journalled.procedure("heal", {"node": node, "at": "b"}, "a test")
     journalled.procedure("heal", {"node": node, "at": "c"}, "a test")
@@ -153,7 +183,9 @@ def test_procedures_are_healed_newest_first_unless_they_were_closed(kube: Kube, 
     assert content(kube, a_node(kube)) == before
 
 
-def test_a_procedure_that_cannot_be_noted_leaves_no_mark(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_a_procedure_that_cannot_be_noted_leaves_no_mark(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     too_much = {"node": a_node(kube).name, "pods": "x" * 1024 * 1024}
     with pytest.raises(JournalRefused, match="of which a ConfigMap holds 1048576"):
         begin(heal=lambda run, arguments: None).procedure("heal", too_much, "a test")
@@ -171,7 +203,9 @@ def test_a_node_is_marked_before_its_procedure_is_noted(
 
     monkeypatch.setattr(journal, "write", killed)
     with pytest.raises(Killed):
-        begin(heal=lambda run, arguments: None).procedure("heal", {"node": a_node(kube).name}, "a test")
+        begin(heal=lambda run, arguments: None).procedure(
+            "heal", {"node": a_node(kube).name}, "a test"
+        )
     ((run, name),) = marks(kube)
     assert run == "j1"
     assert journal.entries() == []
@@ -179,7 +213,9 @@ def test_a_node_is_marked_before_its_procedure_is_noted(
     assert marks(kube) == []
 
 
-def test_what_is_changed_bears_the_mark_until_it_is_put_back(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_what_is_changed_bears_the_mark_until_it_is_put_back(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     journalled = begin()
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
     (entry,) = journal.entries()
@@ -194,7 +230,10 @@ def test_what_is_changed_bears_the_mark_until_it_is_put_back(kube: Kube, journal
 @pytest.mark.parametrize(
     ("altered", "why"),
     [
-        ({"uid": "00000000-0000-0000-0000-000000000000"}, "is another one by now, with another uid"),
+        (
+            {"uid": "00000000-0000-0000-0000-000000000000"},
+            "is another one by now, with another uid",
+        ),
         ({"key": "1"}, "does not carry the mark calico-conformance/change-1"),
         ({"run": "j2"}, "it speaks of run j2"),
         ({"run": ""}, "an earlier release wrote it"),
@@ -225,10 +264,14 @@ def test_an_entry_that_the_object_does_not_confirm_is_refused_by_name(
     assert outcomes(restore(journal, Changes(kube, RUN), {})) == [Outcome.RESTORED]
 
 
-def test_what_this_suite_never_changes_is_not_changed_either(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_what_this_suite_never_changes_is_not_changed_either(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
     target = ObjectRef(api_version="v1", kind="Namespace", name="default")
-    with pytest.raises(JournalRefused, match="this suite makes no such change; nothing was changed"):
+    with pytest.raises(
+        JournalRefused, match="this suite makes no such change; nothing was changed"
+    ):
         begin().patch(target, labels, "a test")
     assert journal.entries() == []
 
@@ -256,7 +299,9 @@ def test_a_procedure_that_nobody_can_undo_is_refused(journal: Journal, begin: Be
     assert journal.entries() == []
 
 
-def test_secrets_are_neither_changed_nor_written_down(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_secrets_are_neither_changed_nor_written_down(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     secret = ObjectRef(api_version="v1", kind="Secret", name="s", namespace="kube-system")
     with pytest.raises(JournalRefused, match="secrets are not journalled; nothing was changed"):
         begin().patch(secret, {"stringData": {"a": "planted"}}, "a test")
@@ -267,14 +312,22 @@ def test_secrets_are_neither_changed_nor_written_down(kube: Kube, journal: Journ
     assert journal.entries() == []
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_changed(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_what_does_not_fit_is_refused_before_anything_is_changed(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     before = content(kube, FELIX)
-    with pytest.raises(JournalRefused, match="of which a ConfigMap holds 1048576; nothing was changed"):
-        begin().patch(FELIX, {"metadata": {"annotations": {"example.org/a": "x" * 1024 * 1024}}}, "a test")
+    with pytest.raises(
+        JournalRefused, match="of which a ConfigMap holds 1048576; nothing was changed"
+    ):
+        begin().patch(
+            FELIX, {"metadata": {"annotations": {"example.org/a": "x" * 1024 * 1024}}}, "a test"
+        )
     assert content(kube, FELIX) == before
 
 
-def test_a_run_that_lost_its_lock_changes_nothing(kube: Kube, journal: Journal, begin: Begin) -> None:
+def test_a_run_that_lost_its_lock_changes_nothing(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
     def check() -> None:
         raise LockLost("another run holds it")
 
@@ -321,7 +374,9 @@ def test_a_journal_that_somebody_removed_is_written_anew_with_all_that_is_open(
     assert spec(kube)["vxlanVNI"] == 4096
 
 
-def test_changes_survive_an_api_server_that_does_not_answer_for_a_while(kube: Kube, begin: Begin) -> None:
+def test_changes_survive_an_api_server_that_does_not_answer_for_a_while(
+    kube: Kube, begin: Begin
+) -> None:
     class Hiccups(Changes):
         left = 2
 

@@ -55,7 +55,10 @@ def silence(lock: RunLock) -> None:
 
 def test_the_second_run_stops_and_says_who_has_it_since_when(make: Make) -> None:
     make("first").acquire()
-    with pytest.raises(ClusterUnusable, match=r"^run first of \S+@\S+, since \d{4}-\d\d-\d\dT[\d:]+Z has the run lock"):
+    with pytest.raises(
+        ClusterUnusable,
+        match=r"^run first of \S+@\S+, since \d{4}-\d\d-\d\dT[\d:]+Z has the run lock",
+    ):
         make("second").acquire()
 
 
@@ -99,13 +102,17 @@ def test_of_many_that_ask_at_once_one_gets_it(make: Make) -> None:
         assert sum(pool.map(take, locks)) == 1
 
 
-def test_a_stale_one_is_taken_over_and_that_is_said_aloud(make: Make, kube: Kube, told: Told) -> None:
+def test_a_stale_one_is_taken_over_and_that_is_said_aloud(
+    make: Make, kube: Kube, told: Told
+) -> None:
     first = make("first", LockTimings(stale=1, wait=0, poll_every=0.05))
     first.acquire()
     silence(first)
     make("second", LockTimings(stale=1, wait=20, poll_every=0.05)).acquire()
     assert holder(kube) == "second"
-    assert [line.partition(" of ")[0] for line in told] == ["the run lock is taken over from run first"]
+    assert [line.partition(" of ")[0] for line in told] == [
+        "the run lock is taken over from run first"
+    ]
 
 
 def test_one_that_is_renewed_does_not_go_stale(make: Make, kube: Kube) -> None:
@@ -123,19 +130,27 @@ def test_one_whose_holder_is_proved_dead_is_taken_over_at_once(make: Make, kube:
     assert holder(kube) == "second"
 
 
-def test_one_that_is_stale_is_left_alone_while_a_process_of_its_run_lives(make: Make, kube: Kube) -> None:
+def test_one_that_is_stale_is_left_alone_while_a_process_of_its_run_lives(
+    make: Make, kube: Kube
+) -> None:
     first = make("first", LockTimings(stale=1, wait=0, poll_every=0.05))
     first.acquire()
     silence(first)
     with pytest.raises(ClusterUnusable, match=r"^run first of .* did not give it back"):
-        make("second", LockTimings(stale=1, wait=2, poll_every=0.05), life=lambda lease: Life.ALIVE).acquire()
+        make(
+            "second", LockTimings(stale=1, wait=2, poll_every=0.05), life=lambda lease: Life.ALIVE
+        ).acquire()
     assert holder(kube) == "first"
 
 
 @pytest.mark.parametrize("known", [Life.ALIVE, Life.UNKNOWN])
-def test_who_is_in_a_hurry_does_not_wait_for_a_holder_that_lives(make: Make, kube: Kube, known: Life) -> None:
+def test_who_is_in_a_hurry_does_not_wait_for_a_holder_that_lives(
+    make: Make, kube: Kube, known: Life
+) -> None:
     make("first", LockTimings(stale=1, wait=0, poll_every=0.05)).acquire()
-    second = make("second", LockTimings(stale=1, wait=60, poll_every=0.05), life=lambda lease: known)
+    second = make(
+        "second", LockTimings(stale=1, wait=60, poll_every=0.05), life=lambda lease: known
+    )
     with pytest.raises(ClusterUnusable, match=r"^run first of .* is alive; wait for it to end$"):
         second.acquire(patient=False)
     assert holder(kube) == "first"
@@ -146,7 +161,9 @@ def test_a_run_that_lost_it_changes_nothing_more(make: Make, told: Told) -> None
     first.acquire()
     first.check()
     make("second", life=lambda lease: Life.DEAD).acquire()
-    with pytest.raises(LockLost, match=r"run second of .* has taken the run lock .* from this run, first"):
+    with pytest.raises(
+        LockLost, match=r"run second of .* has taken the run lock .* from this run, first"
+    ):
         first.check()
     while not first.lost:
         time.sleep(0.02)
@@ -161,7 +178,9 @@ def test_another_process_of_the_run_sees_it(make: Make) -> None:
 def test_somebody_else_s_write_to_the_lease_is_no_loss(make: Make, kube: Kube) -> None:
     lock = make("first")
     lock.acquire()
-    Changes(kube, Ownership("x")).patch(RUN_LOCK, {"metadata": {"annotations": {"a": "b"}}}, "a test", foreign=True)
+    Changes(kube, Ownership("x")).patch(
+        RUN_LOCK, {"metadata": {"annotations": {"a": "b"}}}, "a test", foreign=True
+    )
     lock.renew()
     lock.renew()
     assert holder(kube) == "first"

@@ -57,7 +57,11 @@ class Bench:
 
     @property
     def vni(self) -> int:
-        return int(self.kube.get("projectcalico.org/v3", "FelixConfiguration", "default")["spec"]["vxlanVNI"])
+        return int(
+            self.kube.get("projectcalico.org/v3", "FelixConfiguration", "default")["spec"][
+                "vxlanVNI"
+            ]
+        )
 
     def changed(self, run: subprocess.Popen[bytes]) -> None:
         """Wait until the VNI is changed and noted as such."""
@@ -83,7 +87,13 @@ class Bench:
             f"--timings={TIMINGS}", "--restore",
         ]  # fmt: skip
         done = subprocess.run(
-            command, cwd=ROOT, env=environment(self.folder), capture_output=True, text=True, timeout=WITHIN, check=False
+            command,
+            cwd=ROOT,
+            env=environment(self.folder),
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert self.vni == 4096
@@ -92,7 +102,10 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with running_lab(tmp_path, "--profile", "small") as lab, api_proxy(lab.kubeconfig, tmp_path) as proxy:
+    with (
+        running_lab(tmp_path, "--profile", "small") as lab,
+        api_proxy(lab.kubeconfig, tmp_path) as proxy,
+    ):
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         yield Bench(proxy, kube, tmp_path)
         kube.close()
@@ -123,7 +136,10 @@ def test_a_network_that_stays_away_while_the_vni_is_changed(bench: Bench) -> Non
     assert run.wait(WITHIN) == 6, bench.said
     said = bench.said
     assert bench.vni == 4097
-    assert "the API server is away, and for up to 0 min it is tried to put back what this run has changed" in said
+    assert (
+        "the API server is away, and for up to 0 min it is tried to put back what this run has changed"
+        in said
+    )
     assert re.search(r"^\[\d+ s\] the API server is away, and for up to", said, re.MULTILINE), said
     assert re.search(VNI, said), said
     assert f"put back by: pytest --kubeconfig={bench.proxy.kubeconfig} --restore" in said

@@ -52,13 +52,22 @@ def pytest_(proxy: ApiProxy, folder: Path, *arguments: str) -> subprocess.Comple
         f"--report-dir={folder / 'reports'}", *arguments,
     ]  # fmt: skip
     return subprocess.run(
-        command, cwd=ROOT, env=environment(folder), capture_output=True, text=True, timeout=180, check=False
+        command,
+        cwd=ROOT,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
     )
 
 
 def test_the_proxy_tells_reading_from_writing() -> None:
     review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert all(Asked(*asked, upgrade=False).reads for asked in (("GET", "/api/v1/pods?watch=true"), ("POST", review)))
+    assert all(
+        Asked(*asked, upgrade=False).reads
+        for asked in (("GET", "/api/v1/pods?watch=true"), ("POST", review))
+    )
     writes = [(verb, "/api/v1/namespaces") for verb in ("POST", "PUT", "PATCH", "DELETE")]
     assert not any(Asked(*asked, upgrade=False).reads for asked in writes)
     assert not Asked("GET", "/api/v1/namespaces/a/pods/b/exec?command=ls", upgrade=True).reads

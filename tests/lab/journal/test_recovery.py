@@ -32,7 +32,9 @@ pytestmark = pytest.mark.usefixtures("more_rows")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
-PATIENCE = RecoveryPatience(within=5.0, delete=10.0, abandoned=3600.0, named_dead=1.5, look_every=0.05)
+PATIENCE = RecoveryPatience(
+    within=5.0, delete=10.0, abandoned=3600.0, named_dead=1.5, look_every=0.05
+)
 
 
 @pytest.fixture
@@ -62,14 +64,20 @@ def severity(kube: Kube) -> Any:
 @pytest.fixture
 def begin(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """What keeps a run that may disrupt from beginning."""
-    monkeypatch.setattr(dead_runs, "connectivity_problem", lambda *_, **__: "not every pod reaches every other: one")
+    monkeypatch.setattr(
+        dead_runs, "connectivity_problem", lambda *_, **__: "not every pod reaches every other: one"
+    )
 
     def begin(wait: float = 10.0) -> list[str]:
         timings = load_timings(lab=True)
-        timings = replace(timings, run=replace(timings.run, lock_wait=wait, lock_stale=1.0, lock_poll=0.05))
+        timings = replace(
+            timings, run=replace(timings.run, lock_wait=wait, lock_stale=1.0, lock_poll=0.05)
+        )
         settings = Settings(timings=timings, disruptive=True, run_id="later")
         facts = detect(kube, evidence="lab")
-        return dead_runs.before_a_run(kube, facts, settings, process="", named_by=["--kubeconfig=k"], tell=print)
+        return dead_runs.before_a_run(
+            kube, facts, settings, process="", named_by=["--kubeconfig=k"], tell=print
+        )
 
     return begin
 
@@ -91,8 +99,12 @@ def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunL
     recovery = Recovery(kube, {}, PATIENCE, tell=told.append)
     dead, lines = recovery.dead()
     assert ([leftovers.run for leftovers in dead], lines) == (["other"], [])
-    assert told == ["run other is of another machine: watching for 1 s whether it renews its run lock"]
-    lock = RunLock(kube, Ownership("later"), replace(SHORT, wait=0.0), tell=print, life=recovery.life)
+    assert told == [
+        "run other is of another machine: watching for 1 s whether it renews its run lock"
+    ]
+    lock = RunLock(
+        kube, Ownership("later"), replace(SHORT, wait=0.0), tell=print, life=recovery.life
+    )
     lock.acquire()  # at once: it was watched already
     lock.release()
 
@@ -107,7 +119,9 @@ def left(kube: Kube) -> Iterator[ObjectRef]:
 
 
 @pytest.mark.usefixtures("left")
-def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched(kube: Kube) -> None:
+def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched(
+    kube: Kube,
+) -> None:
     lock = RunLock(kube, OTHER, SHORT, tell=print)
     lock.acquire()
     told: list[str] = []
@@ -117,7 +131,10 @@ def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched
     assert recovery.dead(named="other") == ([], ["run other is alive: nothing of it is touched"])
     silence(lock)
     assert [leftovers.run for leftovers in recovery.dead(named="other")[0]] == ["other"]
-    assert told[-1] == "run other is of another machine: watching for 1.5 s whether it renews its run lock"
+    assert (
+        told[-1]
+        == "run other is of another machine: watching for 1.5 s whether it renews its run lock"
+    )
     taken = RunLock(kube, Ownership("later"), SHORT, tell=print, life=recovery.life)
     taken.acquire()
     again, _ = recovery.dead(own="later", named="other")
@@ -130,7 +147,9 @@ def test_a_named_run_without_a_lock_is_named_and_left_alone_until_it_is_old(kube
     recovery = Recovery(kube, {}, PATIENCE, tell=print)
     dead, (line,) = recovery.dead(named="other")
     assert dead == []
-    assert line.startswith("run other began 0 min ago on another machine, and whether it has ended is not known")
+    assert line.startswith(
+        "run other began 0 min ago on another machine, and whether it has ended is not known"
+    )
     old = Recovery(kube, {}, replace(PATIENCE, abandoned=-1.0), tell=print)
     assert [leftovers.run for leftovers in old.dead(named="other")[0]] == ["other"]
     with pytest.raises(UsageProblem, match=r"--run othre: .*; runs that left something: other"):
@@ -138,7 +157,9 @@ def test_a_named_run_without_a_lock_is_named_and_left_alone_until_it_is_old(kube
 
 
 @pytest.mark.parametrize("says", ["nothing", "that it is dead"])
-def test_a_forged_journal_makes_no_run_dead(kube: Kube, left: ObjectRef, tmp_path: Path, says: str) -> None:
+def test_a_forged_journal_makes_no_run_dead(
+    kube: Kube, left: ObjectRef, tmp_path: Path, says: str
+) -> None:
     free, _ = RunDirectory.create(tmp_path)
     free.alive.touch()
     forger = Ownership("other", process=liveness.sign(free.alive) if says != "nothing" else "")
@@ -155,24 +176,34 @@ def test_a_forged_journal_makes_no_run_dead(kube: Kube, left: ObjectRef, tmp_pat
     assert lines[0].startswith(
         "run other: refused: patch Namespace calico-demo-other-main (v1): x: this suite makes no"
     )
-    assert lines[1].startswith("run other began 0 min ago on another machine, and whether it has ended is not known")
+    assert lines[1].startswith(
+        "run other began 0 min ago on another machine, and whether it has ended is not known"
+    )
 
 
 def test_marks_that_no_journal_speaks_of_are_taken_away_or_named(kube: Kube) -> None:
     """Of a node at once: its procedure had not begun, or was over.  Elsewhere somebody has to look."""
-    node = ObjectRef(api_version="v1", kind="Node", name=kube.objects("v1", "Node")[0]["metadata"]["name"])
+    node = ObjectRef(
+        api_version="v1", kind="Node", name=kube.objects("v1", "Node")[0]["metadata"]["name"]
+    )
     name = "calico-conformance/change-1-gw0"
     for target in (node, FELIX):
-        Changes(kube, OTHER).patch(target, {"metadata": {"annotations": {name: "other 0"}}}, "a test", foreign=True)
+        Changes(kube, OTHER).patch(
+            target, {"metadata": {"annotations": {name: "other 0"}}}, "a test", foreign=True
+        )
     recovery = Recovery(kube, {}, PATIENCE, tell=print)
     (dead,), _ = recovery.dead()
     assert (dead.run, dead.changed) == ("other", True)
     result = recovery.recover([dead])
-    assert result.lines == [f"{node.label} bears mark {name} of run other, whose change is over: the mark is removed"]
+    assert result.lines == [
+        f"{node.label} bears mark {name} of run other, whose change is over: the mark is removed"
+    ]
     (line,) = result.left
     assert line.endswith(f"kubectl annotate felixconfiguration default {name}-")
     assert not result.whole
-    Changes(kube, OTHER).patch(FELIX, {"metadata": {"annotations": {name: None}}}, "a test", foreign=True)
+    Changes(kube, OTHER).patch(
+        FELIX, {"metadata": {"annotations": {name: None}}}, "a test", foreign=True
+    )
     assert recovery.dead() == ([], [])
 
 
@@ -197,10 +228,15 @@ def test_a_run_whose_predecessor_cannot_be_put_back_wholly_does_not_begin(
         "what a dead run left is not cleared up: not every pod reaches every other: one "
         "(then: pytest --kubeconfig=k --restore)"
     )
-    assert kube.find("coordination.k8s.io/v1", "Lease", "run-lock", "calico-conformance-system") is None
+    assert (
+        kube.find("coordination.k8s.io/v1", "Lease", "run-lock", "calico-conformance-system")
+        is None
+    )
 
 
-def test_two_do_not_put_back_at_once(kube: Kube, other: RunLock, begin: Callable[..., list[str]]) -> None:
+def test_two_do_not_put_back_at_once(
+    kube: Kube, other: RunLock, begin: Callable[..., list[str]]
+) -> None:
     silence(other)
     healer = RunLock(kube, Ownership("healer"), SHORT, tell=print, life=lambda lease: Life.DEAD)
     healer.acquire()

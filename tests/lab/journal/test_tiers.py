@@ -28,7 +28,14 @@ def policy(kube: Kube) -> Policy:
     changes.namespace(RUN.namespace, why="a test")
     calico = CalicoApi(kube, changes)
     path = "policy/calico/edited_behind_a_tier.yaml"
-    return Policy(path, RUN.namespace, changes, lambda: calico, removed_within=10.0, attach=lambda name, text: None)
+    return Policy(
+        path,
+        RUN.namespace,
+        changes,
+        lambda: calico,
+        removed_within=10.0,
+        attach=lambda name, text: None,
+    )
 
 
 def tiers(kube: Kube) -> set[str]:
@@ -36,18 +43,24 @@ def tiers(kube: Kube) -> set[str]:
     return {name for name in names if name.startswith(RUN.namespace)}
 
 
-def test_a_tests_tier_is_made_edited_and_removed_with_its_policies(kube: Kube, policy: Policy) -> None:
+def test_a_tests_tier_is_made_edited_and_removed_with_its_policies(
+    kube: Kube, policy: Policy
+) -> None:
     policy.apply(server=SERVER, action="Allow")
     made = kube.get(V3, "Tier", f"{RUN.namespace}-first")
     policy.apply(server=SERVER, action="Deny")
-    assert kube.get(V3, "Tier", f"{RUN.namespace}-first")["metadata"]["uid"] == made["metadata"]["uid"]
+    assert (
+        kube.get(V3, "Tier", f"{RUN.namespace}-first")["metadata"]["uid"] == made["metadata"]["uid"]
+    )
     assert made["spec"] == {"order": 5000, "defaultAction": "Pass"}
     policy.remove()
     assert tiers(kube) == set()
     assert kube.objects(V3, "NetworkPolicy", RUN.namespace) == []
 
 
-def test_the_tiers_of_a_dead_run_go_after_its_namespaces_and_nobody_elses_do(kube: Kube, policy: Policy) -> None:
+def test_the_tiers_of_a_dead_run_go_after_its_namespaces_and_nobody_elses_do(
+    kube: Kube, policy: Policy
+) -> None:
     policy.apply(server=SERVER, action="Allow")
     told = clean_up(kube, RUN.run, within=20.0)
     assert [line.partition(" was left")[0] for line in told] == [
@@ -57,5 +70,7 @@ def test_the_tiers_of_a_dead_run_go_after_its_namespaces_and_nobody_elses_do(kub
     assert all(line.endswith("is removed") for line in told)
     assert tiers(kube) == set()
     default = ObjectRef(api_version=V3, kind="Tier", name="default")
-    with pytest.raises(GuardRefused, match="only one whose name begins with a namespace of this run"):
+    with pytest.raises(
+        GuardRefused, match="only one whose name begins with a namespace of this run"
+    ):
         Changes(kube, RUN).delete(default, "a test", foreign=True)

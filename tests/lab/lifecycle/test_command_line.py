@@ -21,20 +21,61 @@ from tests.lab.lab_process import READY_WITHIN, hybridlab, running_lab
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
-        pytest.param(["up", "--profile", "defualt"], 4, "unknown profile 'defualt': known are ", id="profile"),
-        pytest.param(["up", "--set", "network.vni=1"], 4, "--set network.vni=1: unknown key 'network.vni'", id="key"),
-        pytest.param(["up", "--set", "network.block_size=30"], 4, "a block of /30 has 4 addresses", id="block size"),
-        pytest.param(["up", "--set", "network.pod_cidr=10.0.0.0/16"], 4, "overlaps network.node_cidr", id="overlap"),
-        pytest.param(["up", "--kubeconfig", "/proc/kubeconfig"], 4, "--kubeconfig /proc/kubeconfig: ", id="read-only"),
-        pytest.param(["up", "--kubeconfig", "/nowhere/kubeconfig"], 4, "no directory /nowhere", id="no directory"),
+        pytest.param(
+            ["up", "--profile", "defualt"], 4, "unknown profile 'defualt': known are ", id="profile"
+        ),
+        pytest.param(
+            ["up", "--set", "network.vni=1"],
+            4,
+            "--set network.vni=1: unknown key 'network.vni'",
+            id="key",
+        ),
+        pytest.param(
+            ["up", "--set", "network.block_size=30"],
+            4,
+            "a block of /30 has 4 addresses",
+            id="block size",
+        ),
+        pytest.param(
+            ["up", "--set", "network.pod_cidr=10.0.0.0/16"],
+            4,
+            "overlaps network.node_cidr",
+            id="overlap",
+        ),
+        pytest.param(
+            ["up", "--kubeconfig", "/proc/kubeconfig"],
+            4,
+            "--kubeconfig /proc/kubeconfig: ",
+            id="read-only",
+        ),
+        pytest.param(
+            ["up", "--kubeconfig", "/nowhere/kubeconfig"],
+            4,
+            "no directory /nowhere",
+            id="no directory",
+        ),
         pytest.param(["up", "--port", "70000"], 4, "'70000' is not a port", id="port out of range"),
         pytest.param(["statsu"], 4, "; meant status?", id="unknown command"),
-        pytest.param(["up", "--prot", "1"], 4, "--prot 1; see hybridlab --help", id="unknown option"),
-        pytest.param(["status", "--kubeconfig", "/nowhere"], 4, "--kubeconfig /nowhere: no such file", id="status"),
-        pytest.param(["faults", "--kubeconfig", "/nowhere", "active"], 4, "/nowhere: no such file", id="faults"),
+        pytest.param(
+            ["up", "--prot", "1"], 4, "--prot 1; see hybridlab --help", id="unknown option"
+        ),
+        pytest.param(
+            ["status", "--kubeconfig", "/nowhere"],
+            4,
+            "--kubeconfig /nowhere: no such file",
+            id="status",
+        ),
+        pytest.param(
+            ["faults", "--kubeconfig", "/nowhere", "active"],
+            4,
+            "/nowhere: no such file",
+            id="faults",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(arguments: list[str], code: int, expected: str) -> None:
+def test_what_cannot_be_is_refused_in_one_line(
+    arguments: list[str], code: int, expected: str
+) -> None:
     done = hybridlab(*arguments)
     assert done.returncode == code
     assert expected in done.stderr
@@ -65,7 +106,9 @@ def test_a_stale_kubeconfig_is_recognised_and_replaced(tmp_path: Path) -> None:
         first.process.wait()
         first_text = first.kubeconfig.read_text()
         stale = hybridlab("status", "--kubeconfig", str(first.kubeconfig))
-        assert (stale.returncode, "stale, its lab is gone" in stale.stderr) == (4, True), stale.stderr
+        assert (stale.returncode, "stale, its lab is gone" in stale.stderr) == (4, True), (
+            stale.stderr
+        )
     with running_lab(tmp_path, "--profile", "small") as second:
         assert second.kubeconfig.read_text() != first_text
 
@@ -74,7 +117,10 @@ def test_two_labs_run_at_once_and_are_told_apart(tmp_path: Path) -> None:
     path, other = tmp_path / "one", tmp_path / "other"
     path.mkdir()
     other.mkdir()
-    with running_lab(path, "--profile", "small") as first, running_lab(other, "--profile", "small") as second:
+    with (
+        running_lab(path, "--profile", "small") as first,
+        running_lab(other, "--profile", "small") as second,
+    ):
         refused = hybridlab("up", "--kubeconfig", str(first.kubeconfig))
         assert (refused.returncode, "still runs" in refused.stderr) == (4, True), refused.stderr
         statuses = [
@@ -94,10 +140,23 @@ def test_a_lab_says_when_it_is_ready_and_ends_cleanly_on_a_signal(tmp_path: Path
         assert not lab.kubeconfig.exists()
 
 
-def test_at_a_terminal_a_lab_says_what_to_do_next_and_ctrl_c_ends_it_without_a_word(tmp_path: Path) -> None:
+def test_at_a_terminal_a_lab_says_what_to_do_next_and_ctrl_c_ends_it_without_a_word(
+    tmp_path: Path,
+) -> None:
     kubeconfig, (here, there) = tmp_path / "lab.yaml", pty.openpty()
-    command = [sys.executable, "-m", "hybridlab", "up", "--profile", "small", "--kubeconfig", str(kubeconfig)]
-    process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, start_new_session=True)
+    command = [
+        sys.executable,
+        "-m",
+        "hybridlab",
+        "up",
+        "--profile",
+        "small",
+        "--kubeconfig",
+        str(kubeconfig),
+    ]
+    process = subprocess.Popen(
+        command, stdin=there, stdout=there, stderr=there, start_new_session=True
+    )
     os.close(there)
     try:
         said = _heard(here, b"Ctrl-C ends it\r\n")

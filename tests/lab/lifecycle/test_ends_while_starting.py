@@ -43,7 +43,10 @@ class Starting:
 
 @pytest.fixture
 def starting(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starting]:
-    kubeconfig, short = tmp_path / "kubeconfig", str(tmp_path_factory.getbasetemp())  # a socket's name has 107 bytes
+    kubeconfig, short = (
+        tmp_path / "kubeconfig",
+        str(tmp_path_factory.getbasetemp()),
+    )  # a socket's name has 107 bytes
     process = subprocess.Popen(
         [sys.executable, "-m", "hybridlab", "up", "--profile", "small", "--kubeconfig", str(kubeconfig)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, TMPDIR=short),
@@ -74,14 +77,20 @@ command()
 
 def test_ctrl_c_before_anything_of_it_is_loaded_ends_it_without_a_word() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WHILE_IMPORTING], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", WHILE_IMPORTING],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.3])
-def test_a_signal_while_it_starts_ends_it_in_good_order(starting: Starting, number: int, seconds: float) -> None:
+def test_a_signal_while_it_starts_ends_it_in_good_order(
+    starting: Starting, number: int, seconds: float
+) -> None:
     left = starting.inside(1)
     time.sleep(seconds)
     starting.process.send_signal(number)

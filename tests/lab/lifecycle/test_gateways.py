@@ -25,13 +25,30 @@ UNDECIDED = 0.05
 """The share of parts that may be INCONCLUSIVE then."""
 
 
-def run(reports: Path, *words: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+def run(
+    reports: Path, *words: str, **environment: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Run the suite to its end; what it printed, and its report where there is one."""
-    command = [sys.executable, "-m", "pytest", "suites", "-p", "no:cacheprovider", f"--report-dir={reports}", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "suites",
+        "-p",
+        "no:cacheprovider",
+        f"--report-dir={reports}",
+        *words,
+    ]
     names = ("PYTEST_", "NO_PROXY", "no_proxy")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(names)}
     done = subprocess.run(
-        command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=WITHIN, check=False
+        command,
+        cwd=ROOT,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+        check=False,
     )
     report = reports / "latest" / "conformance.json"
     return done, json.loads(report.read_text()) if report.exists() else {}
@@ -39,27 +56,44 @@ def run(reports: Path, *words: str, **environment: str) -> tuple[subprocess.Comp
 
 def test_a_fifth_of_all_requests_refused_leaves_nearly_every_part_decided(tmp_path: Path) -> None:
     through = tmp_path / "through.yaml"
-    with running_lab(tmp_path) as lab, fault_proxy(lab.kubeconfig, through, refusing(REFUSED)) as gateway:
-        done, report = run(tmp_path / "reports", "-k", "vxlan", "-n", "2", f"--kubeconfig={through}")
+    with (
+        running_lab(tmp_path) as lab,
+        fault_proxy(lab.kubeconfig, through, refusing(REFUSED)) as gateway,
+    ):
+        done, report = run(
+            tmp_path / "reports", "-k", "vxlan", "-n", "2", f"--kubeconfig={through}"
+        )
     assert report, done.stdout + done.stderr
     refused = sum(number for code, number in gateway.seen.items() if code)
     assert refused > 0.15 * sum(gateway.seen.values()), gateway.seen
     assert set(gateway.seen) == {0, 429, 500, 503}
     results = [result for claim in report["claims"] for result in claim["results"]]
-    verdicts = [result["verdict"] for result in results if result["verdict"] not in ("NOT_RUN", "NOT_APPLICABLE")]
+    verdicts = [
+        result["verdict"]
+        for result in results
+        if result["verdict"] not in ("NOT_RUN", "NOT_APPLICABLE")
+    ]
     assert len(verdicts) >= 12
     assert verdicts.count("INCONCLUSIVE") <= UNDECIDED * len(verdicts), done.stdout
     assert "VIOLATED" not in verdicts
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
-def test_a_run_on_its_own_lab_needs_no_exception_from_a_company_s_proxy(tmp_path: Path, variable: str) -> None:
+def test_a_run_on_its_own_lab_needs_no_exception_from_a_company_s_proxy(
+    tmp_path: Path, variable: str
+) -> None:
     """Requests and execs; nobody listens where the proxy is said to be."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         proxy = f"http://127.0.0.1:{closed.getsockname()[1]}"
         done, report = run(
-            tmp_path / "reports", "--claim", "VXLAN-2", "--claim", "CONN-1", "--lab-profile=small", **{variable: proxy}
+            tmp_path / "reports",
+            "--claim",
+            "VXLAN-2",
+            "--claim",
+            "CONN-1",
+            "--lab-profile=small",
+            **{variable: proxy},
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "CONFIRMED" in {claim["verdict"] for claim in report["claims"]}

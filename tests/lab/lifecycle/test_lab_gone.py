@@ -50,14 +50,22 @@ class Running:
         for _ in range(1200):
             if list(self.folder.glob(".run/slots/agent.0")):
                 return
-            assert self.process.poll() is None, self.process.stdout.read() if self.process.stdout else ""
+            assert self.process.poll() is None, (
+                self.process.stdout.read() if self.process.stdout else ""
+            )
             time.sleep(0.05)
         raise AssertionError("no agent was started")
 
     def lab(self) -> int:
         """The lab's process, the run's own."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return next(int(child) for child in children if "hybridlab" in Path(f"/proc/{child}/cmdline").read_text())
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        )
+        return next(
+            int(child)
+            for child in children
+            if "hybridlab" in Path(f"/proc/{child}/cmdline").read_text()
+        )
 
     def end(self, within: float) -> str:
         out, _ = self.process.communicate(timeout=within)
@@ -94,30 +102,45 @@ def test_a_lab_that_dies_ends_the_run_with_everything_left_inconclusive(running:
     report = json.loads((running.folder / "conformance.json").read_text())
     verdicts = [test["verdict"] for test in report["tests"]]
     assert "INCONCLUSIVE" in verdicts
-    assert "VIOLATED" not in verdicts, [test for test in report["tests"] if test["verdict"] == "VIOLATED"]
+    assert "VIOLATED" not in verdicts, [
+        test for test in report["tests"] if test["verdict"] == "VIOLATED"
+    ]
     assert "the API server has not answered for" in out
     assert running.mine() == []
     print(f"ended after {time.monotonic() - begun:.1f} s")
 
 
-def test_a_lab_that_can_open_no_more_files_ends_the_run_at_once_with_exit_code_7(running: Running) -> None:
+def test_a_lab_that_can_open_no_more_files_ends_the_run_at_once_with_exit_code_7(
+    running: Running,
+) -> None:
     running.until_a_test_probes()
     lab, begun = running.lab(), time.monotonic()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(lab, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{lab}/fd").iterdir())), hard))
+    resource.prlimit(
+        lab, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{lab}/fd").iterdir())), hard)
+    )
     out = running.end(60)
     assert running.process.returncode == 7, out[-3000:]
     report = json.loads((running.folder / "conformance.json").read_text())
     assert "VIOLATED" not in {test["verdict"] for test in report["tests"]}
-    assert out.count("note: the run ended: the lab ended: hybridlab: this machine lacks open files: all ") == 1
+    assert (
+        out.count(
+            "note: the run ended: the lab ended: hybridlab: this machine lacks open files: all "
+        )
+        == 1
+    )
     log = (running.folder / "lab" / "lab.log").read_text()
-    assert [line.split(":")[0] for line in log.splitlines() if "files" in line] == ["hybridlab"], "it says so once"
+    assert [line.split(":")[0] for line in log.splitlines() if "files" in line] == ["hybridlab"], (
+        "it says so once"
+    )
     assert running.mine() == []
     print(f"ended after {time.monotonic() - begun:.1f} s")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_run_within_30_s_with_a_report_and_no_process(running: Running, number: int) -> None:
+def test_a_signal_ends_the_run_within_30_s_with_a_report_and_no_process(
+    running: Running, number: int
+) -> None:
     running.until_a_test_probes()
     begun = time.monotonic()
     os.kill(running.process.pid, number)

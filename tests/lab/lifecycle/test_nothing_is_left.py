@@ -77,7 +77,9 @@ def test_a_signal_ends_a_lab_without_traces(start: Callable[[], object], number:
 
 
 @pytest.mark.parametrize("victim", ["up", "waiter", "labd"])
-def test_killing_any_process_of_a_lab_leaves_no_traces(start: Callable[[], object], victim: str) -> None:
+def test_killing_any_process_of_a_lab_leaves_no_traces(
+    start: Callable[[], object], victim: str
+) -> None:
     with start() as lab:  # type: ignore[attr-defined]
         found = lab_with_a_real_process(lab)
         assert {"up", "waiter", "labd"} <= set(found.processes.values())
@@ -92,7 +94,10 @@ def test_labd_has_no_way_out_of_its_namespaces(start: Callable[[], object]) -> N
     with start() as lab:  # type: ignore[attr-defined]
         found = traces.of(lab.process.pid)
         labd = next(pid for pid, role in found.processes.items() if role == "labd")
-        links = [line.split(":")[0].strip() for line in Path(f"/proc/{labd}/net/dev").read_text().splitlines()[2:]]
+        links = [
+            line.split(":")[0].strip()
+            for line in Path(f"/proc/{labd}/net/dev").read_text().splitlines()[2:]
+        ]
         assert links == ["lo"]
 
 
@@ -102,7 +107,9 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("r")
 
 
-def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Path, short: Path) -> None:
+def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(
+    tmp_path: Path, short: Path
+) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("unshare (util-linux) is not on the PATH")
     limited = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
@@ -118,9 +125,13 @@ def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path, short: Pat
     if shutil.which("unshare") is None:
         pytest.skip("unshare (util-linux) is not on the PATH")
     loaded = "from hybridlab.kernel import libnftables; libnftables.load(); print(open('/proc/self/maps').read())"
-    maps = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
+    maps = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    ).stdout
     found = {line.split()[-1] for line in maps.splitlines() if "libnftables" in line}
-    found |= {str(path) for path in libnftables.FETCHED.glob(libnftables.LIBRARY)}  # beside the system's, too
+    found |= {
+        str(path) for path in libnftables.FETCHED.glob(libnftables.LIBRARY)
+    }  # beside the system's, too
     hidden = "".join(f'mount --bind /dev/null "{library}" && ' for library in found) + 'exec "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh", *_up(tmp_path)],

@@ -29,7 +29,9 @@ for _ in range(1000):
     os.set_inheritable(os.dup(0), True)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+needs_kubectl = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
 
 def login(soft: int, hard: int | None = None) -> list[str]:
@@ -43,17 +45,23 @@ def open_in(pid: int) -> list[int]:
 
 
 @needs_kubectl
-def test_the_labs_processes_raise_their_limit_and_programs_in_pods_have_the_logins(tmp_path: Path) -> None:
+def test_the_labs_processes_raise_their_limit_and_programs_in_pods_have_the_logins(
+    tmp_path: Path,
+) -> None:
     hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65_536)
     with running_lab(tmp_path, launcher=login(1000)) as lab:
         roles = traces.of(lab.process.pid).processes
-        of_lab = {role: resource.prlimit(pid, resource.RLIMIT_NOFILE)[0] for pid, role in roles.items()}
+        of_lab = {
+            role: resource.prlimit(pid, resource.RLIMIT_NOFILE)[0] for pid, role in roles.items()
+        }
         assert (of_lab["up"], of_lab["labd"]) == (hard, hard)
         lab.kubectl("apply", "-f", "-", stdin=POD)
         lab.kubectl("wait", "--for=condition=Ready", "pod/real", "--timeout=20s")
         both = f"1000\n{resource.getrlimit(resource.RLIMIT_NOFILE)[1]}\n"
         assert lab.kubectl("logs", "real").stdout == both
-        assert lab.kubectl("exec", "real", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn").stdout == both
+        assert (
+            lab.kubectl("exec", "real", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn").stdout == both
+        )
 
 
 def test_nftables_sockets_have_low_numbers_whatever_is_open(tmp_path: Path) -> None:
@@ -94,6 +102,8 @@ def test_a_lab_that_can_open_no_more_files_says_so_once_and_ends(tmp_path: Path,
         assert lab.process.wait(timeout=10) == 7
         assert lab.process.stderr
         said = lab.process.stderr.read()
-    assert re.findall(r".*open files.*", said) == [line for line in said.splitlines() if line.startswith("hybridlab: ")]
+    assert re.findall(r".*open files.*", said) == [
+        line for line in said.splitlines() if line.startswith("hybridlab: ")
+    ]
     assert said.startswith("hybridlab: this machine lacks open files: all ")
     assert len(said) < 2000

@@ -49,12 +49,19 @@ class Traces:
         return found
 
     def _left(self) -> list[str]:
-        found = [f"process {pid} ({role})" for pid, role in self.processes.items() if psutil.pid_exists(pid)]
+        found = [
+            f"process {pid} ({role})"
+            for pid, role in self.processes.items()
+            if psutil.pid_exists(pid)
+        ]
         for pid in psutil.pids():
             # The kernel gives numbers of namespaces that are gone to new ones, so those of other labs may look like
             # this one's; a process of this lab is in its user namespace.
             if _user_namespace(pid) in self.namespaces:
-                found += [f"{namespace} held by process {pid}" for namespace in namespaces_of(pid) & self.namespaces]
+                found += [
+                    f"{namespace} held by process {pid}"
+                    for namespace in namespaces_of(pid) & self.namespaces
+                ]
         if _mounts() != self.mounts:
             found.append("mounts changed")
         if _links() != self.links:

@@ -44,11 +44,20 @@ def unprivileged_launcher(directory: Path) -> Unprivileged | str:
     home = directory / "home"
     home.mkdir()
     for path in (directory, *directory.parents):
-        if path.stat().st_uid == os.getuid() and not path.stat().st_mode & 0o001 and path != Path("/"):
+        if (
+            path.stat().st_uid == os.getuid()
+            and not path.stat().st_mode & 0o001
+            and path != Path("/")
+        ):
             path.chmod(path.stat().st_mode | 0o011)
     os.chown(home, UID, UID)
     drop = f"import os, sys; os.setgroups([]); os.setgid({UID}); os.setuid({UID}); os.execv(sys.argv[1], sys.argv[1:])"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(packages), "TMPDIR": str(home), "HOME": str(home)}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(packages),
+        "TMPDIR": str(home),
+        "HOME": str(home),
+    }
     if FETCHED.exists():  # beside this interpreter, where the other one does not look
         environment["LD_LIBRARY_PATH"] = str(shutil.copytree(FETCHED, directory / "libraries"))
     return Unprivileged((interpreter, "-c", drop, interpreter), environment, home)
@@ -56,7 +65,11 @@ def unprivileged_launcher(directory: Path) -> Unprivileged | str:
 
 def _interpreter() -> str | None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    candidates = [sys._base_executable, f"/usr/bin/python{version}", f"/usr/local/bin/python{version}"]  # type: ignore[attr-defined]
+    candidates = [
+        sys._base_executable,
+        f"/usr/bin/python{version}",
+        f"/usr/local/bin/python{version}",
+    ]  # type: ignore[attr-defined]
     for candidate in candidates:
         check = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
         try:
@@ -73,7 +86,14 @@ def _interpreter() -> str | None:
 
 def _distributions(root: str) -> list[str]:
     """Names of the distributions that the lab needs: the suite's own requirements, without the judge's."""
-    judge = {"pytest", "pytest-xdist", "kubernetes", "tenacity", "allure-pytest", "websocket-client"}
+    judge = {
+        "pytest",
+        "pytest-xdist",
+        "kubernetes",
+        "tenacity",
+        "allure-pytest",
+        "websocket-client",
+    }
     found: list[str] = []
     waiting = [name for name in _requirements(root) if name not in judge]
     while waiting:

@@ -24,11 +24,21 @@ def test_pods_of_two_nodes_reach_each_other(lab: CalicoLab, source: str, target:
 
 
 def test_each_node_has_routes_to_the_pod_cidrs_of_all(lab: CalicoLab) -> None:
-    own = {obj["metadata"]["name"]: obj["spec"]["podCIDR"] for obj in lab.run(lab.client.list("nodes"))[0]}
+    own = {
+        obj["metadata"]["name"]: obj["spec"]["podCIDR"]
+        for obj in lab.run(lab.client.list("nodes"))[0]
+    }
     for node in lab.calico.nodes:
         facts: Any = lab.run(lab.plane.facts(node))
-        by_bird = {route["dst"]: route.get("gateway") for route in facts["routes"] if route["protocol"] == BIRD}
-        assert by_bird == {cidr: None if name == node else lab.calico.nodes[name].address for name, cidr in own.items()}
+        by_bird = {
+            route["dst"]: route.get("gateway")
+            for route in facts["routes"]
+            if route["protocol"] == BIRD
+        }
+        assert by_bird == {
+            cidr: None if name == node else lab.calico.nodes[name].address
+            for name, cidr in own.items()
+        }
         assert lab.calico.addresses.networks_of(node) == (own[node],)
 
 
@@ -46,7 +56,9 @@ def as_shipped() -> Iterator[CalicoLab]:
         yield six_pods(made)
 
 
-def test_as_shipped_a_windows_node_announces_a_block_in_which_no_pod_is(as_shipped: CalicoLab) -> None:
+def test_as_shipped_a_windows_node_announces_a_block_in_which_no_pod_is(
+    as_shipped: CalicoLab,
+) -> None:
     blocks = {str(block.cidr): block.node for block in as_shipped.calico.ipam.blocks()}
     assert set(blocks.values()) == {"windows-2022", "windows-2019"}
     facts: Any = as_shipped.run(as_shipped.plane.facts("linux-1"))
@@ -63,7 +75,13 @@ def test_as_shipped_a_windows_node_announces_a_block_in_which_no_pod_is(as_shipp
 
 @pytest.mark.parametrize(
     ("pair", "passes"),
-    [(("l1", "l2"), True), (("w1", "w1b"), True), (("l1", "w1"), False), (("w1", "l1"), False), (("w1", "w2"), False)],
+    [
+        (("l1", "l2"), True),
+        (("w1", "w1b"), True),
+        (("l1", "w1"), False),
+        (("w1", "l1"), False),
+        (("w1", "w2"), False),
+    ],
 )
 def test_as_shipped_windows_pods_are_reached_on_their_own_node_alone(
     as_shipped: CalicoLab, pair: tuple[str, str], *, passes: bool

@@ -34,9 +34,15 @@ def seen(lab: CalicoLab, source: str, target: str) -> tuple[bool, list[str]]:
     with capture(lab, "fabric") as sock:
         assert lab.attempt(source, target) == client, "it connects, and keeps its source"
         captured = [frame for frame in frames(sock) if frame[12:14] == b"\x08\x00"]
-    ends = {(socket.inet_ntoa(f[26:30]), socket.inet_ntoa(f[30:34])) for f in captured if f[23] == socket.IPPROTO_TCP}
+    ends = {
+        (socket.inet_ntoa(f[26:30]), socket.inet_ntoa(f[30:34]))
+        for f in captured
+        if f[23] == socket.IPPROTO_TCP
+    }
     udp = [int.from_bytes(f[36:38], "big") for f in captured if f[23] == socket.IPPROTO_UDP]
-    return 4789 in udp, [f"no packet {way}" for way in ((client, server), (server, client)) if way not in ends]
+    return 4789 in udp, [
+        f"no packet {way}" for way in ((client, server), (server, client)) if way not in ends
+    ]
 
 
 def complaints(lab: CalicoLab, source: str, target: str) -> list[str]:
@@ -46,7 +52,9 @@ def complaints(lab: CalicoLab, source: str, target: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_the_underlay_carries_pods_packets_as_they_are(lab: CalicoLab, source: str, target: str) -> None:
+def test_the_underlay_carries_pods_packets_as_they_are(
+    lab: CalicoLab, source: str, target: str
+) -> None:
     assert complaints(lab, source, target) == []
 
 
@@ -56,19 +64,27 @@ def test_a_plane_that_carries_them_over_vxlan_is_found_out(monkeypatch: pytest.M
     def program(self: L2Bridge, node: str, facts: Any, felix: Any, windows: Any) -> NodeProgram:
         return hidden.program(node, facts, felix, None)
 
-    monkeypatch.setattr(L2Bridge, "claim", lambda self, machine, addresses: hidden.claim(machine, addresses))
-    monkeypatch.setattr(L2Bridge, "node_end", lambda self, name, annotations: hidden.node_end(name, annotations))
+    monkeypatch.setattr(
+        L2Bridge, "claim", lambda self, machine, addresses: hidden.claim(machine, addresses)
+    )
+    monkeypatch.setattr(
+        L2Bridge, "node_end", lambda self, name, annotations: hidden.node_end(name, annotations)
+    )
     monkeypatch.setattr(L2Bridge, "program", program)
     with calico_lab(*SETTINGS) as made:
         six_pods(made)
-        assert [pair for pair in PAIRS if "UDP 4789 on the underlay" not in complaints(made, *pair)] == []
+        assert [
+            pair for pair in PAIRS if "UDP 4789 on the underlay" not in complaints(made, *pair)
+        ] == []
 
 
 HIDDEN, BARE = (True, 2), (False, 0)
 """Whether UDP 4789 is on the underlay, and how many ways no packet of the pods' own is."""
 
 
-@pytest.mark.parametrize("mutant", [False, True], ids=["an overlay", "an overlay that carries them as they are"])
+@pytest.mark.parametrize(
+    "mutant", [False, True], ids=["an overlay", "an overlay that carries them as they are"]
+)
 def test_an_overlay_hides_pods_packets_and_one_that_does_not_is_found_out(
     monkeypatch: pytest.MonkeyPatch, *, mutant: bool
 ) -> None:
@@ -77,7 +93,9 @@ def test_an_overlay_hides_pods_packets_and_one_that_does_not_is_found_out(
     def program(self: Vxlan, node: str, facts: Any, felix: Any, windows: Any) -> NodeProgram:
         made = true(self, node, facts, felix, windows)
         blocks = made.routes.remote_blocks
-        direct = tuple(DirectRoute(cidr=block.cidr, via=block.node_address, protocol=BIRD) for block in blocks)
+        direct = tuple(
+            DirectRoute(cidr=block.cidr, via=block.node_address, protocol=BIRD) for block in blocks
+        )
         return replace(made, routes=replace(made.routes, remote_blocks=(), direct=direct))
 
     if mutant:
@@ -85,7 +103,9 @@ def test_an_overlay_hides_pods_packets_and_one_that_does_not_is_found_out(
     with calico_lab() as made:
         six_pods(made)
         found = {pair: seen(made, *pair) for pair in PAIRS}
-    assert {(hidden, len(missing)) for hidden, missing in found.values()} == {BARE if mutant else HIDDEN}
+    assert {(hidden, len(missing)) for hidden, missing in found.values()} == {
+        BARE if mutant else HIDDEN
+    }
 
 
 def test_nodes_have_routes_by_bird_and_no_tunnel(lab: CalicoLab) -> None:
@@ -105,12 +125,18 @@ def test_nodes_have_routes_by_bird_and_no_tunnel(lab: CalicoLab) -> None:
         assert [name for name in obj["metadata"]["annotations"] if "VXLAN" in name] == []
 
 
-def test_a_windows_host_has_an_endpoint_among_its_pods_which_is_their_gateway(lab: CalicoLab) -> None:
+def test_a_windows_host_has_an_endpoint_among_its_pods_which_is_their_gateway(
+    lab: CalicoLab,
+) -> None:
     hns = lab.calico.windows["windows-2022"].hns
     block = lab.calico.ipam.networks_of("windows-2022")[0]
     own = f"{block.rpartition('.')[0]}.{int(block.rpartition('.')[2].partition('/')[0]) + 2}"
     assert hns.pod_network is not None
-    assert (hns.pod_network.spec.type, hns.pod_network.vsid, hns.host_endpoint) == ("L2Bridge", None, own)
+    assert (hns.pod_network.spec.type, hns.pod_network.vsid, hns.host_endpoint) == (
+        "L2Bridge",
+        None,
+        own,
+    )
     assert hns.pod_network.spec.pods_gateway == own
     facts: Any = lab.run(lab.plane.facts("windows-2022"))
     assert ("Calico_ep", own) in {(item["dev"], item["local"]) for item in facts["addresses"]}
@@ -124,7 +150,11 @@ def blocks_routed(lab: CalicoLab, node: str) -> set[str]:
     """The nodes whose blocks the kernel of a node has routes to."""
     facts: Any = lab.run(lab.plane.facts(node))
     blocks = {str(block.cidr): block.node for block in lab.calico.ipam.blocks()}
-    by_bird = {route["dst"] for route in facts["routes"] if route["protocol"] == BIRD and route["type"] != "blackhole"}
+    by_bird = {
+        route["dst"]
+        for route in facts["routes"]
+        if route["protocol"] == BIRD and route["type"] != "blackhole"
+    }
     return {blocks[cidr] for cidr in by_bird}
 
 

@@ -33,8 +33,12 @@ def vxlan() -> Iterator[CalicoLab]:
     yield from town("vxlan-dual-subnet")
 
 
-@pytest.mark.parametrize(("pair", "hops"), [*((pair, {63, 62}) for pair in BEYOND), *((pair, {63}) for pair in BESIDE)])
-def test_by_bgp_a_router_forwards_pods_own_packets(bgp: CalicoLab, pair: tuple[str, str], hops: set[int]) -> None:
+@pytest.mark.parametrize(
+    ("pair", "hops"), [*((pair, {63, 62}) for pair in BEYOND), *((pair, {63}) for pair in BESIDE)]
+)
+def test_by_bgp_a_router_forwards_pods_own_packets(
+    bgp: CalicoLab, pair: tuple[str, str], hops: set[int]
+) -> None:
     client = bgp.addresses[pair[0]]
     with capture(bgp, "fabric") as sock:
         assert bgp.attempt(*pair) == client
@@ -44,13 +48,19 @@ def test_by_bgp_a_router_forwards_pods_own_packets(bgp: CalicoLab, pair: tuple[s
 
 
 @pytest.mark.parametrize("pair", BEYOND)
-def test_by_vxlan_a_router_forwards_nodes_packets_and_sees_no_pod(vxlan: CalicoLab, pair: tuple[str, str]) -> None:
+def test_by_vxlan_a_router_forwards_nodes_packets_and_sees_no_pod(
+    vxlan: CalicoLab, pair: tuple[str, str]
+) -> None:
     client = vxlan.addresses[pair[0]]
     with capture(vxlan, "fabric") as sock:
         assert vxlan.attempt(*pair) == client
         captured = frames(sock)
     assert list(bare_packets(captured)) == []
-    outer = {frame[22] for frame in captured if frame[12:14] == b"\x08\x00" and frame[23] == socket.IPPROTO_UDP}
+    outer = {
+        frame[22]
+        for frame in captured
+        if frame[12:14] == b"\x08\x00" and frame[23] == socket.IPPROTO_UDP
+    }
     assert len(outer) == 2, "before the router and behind it"
     assert list(encapsulated(captured))
 

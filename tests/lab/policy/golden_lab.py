@@ -43,7 +43,10 @@ TCP, UDP = 6, 17
 PORTS = {TCP: (80, 81, 443, 8080, 9000, 65535), UDP: (53, 80)}
 ASKED, PEERS = "asked", "peers"
 """Nodes: the one whose pods have policy, and the one where all others are."""
-BLOCKS = {ASKED: ("10.65.1.0/24",), PEERS: ("10.65.2.0/24", "192.0.2.9/32", "198.51.100.7/32", "203.0.113.50/32")}
+BLOCKS = {
+    ASKED: ("10.65.1.0/24",),
+    PEERS: ("10.65.2.0/24", "192.0.2.9/32", "198.51.100.7/32", "203.0.113.50/32"),
+}
 ADDRESSES = {ASKED: "172.16.0.4", PEERS: "172.16.0.5"}
 OUTSIDE = ("192.0.2.9", "198.51.100.7", "203.0.113.50")
 DENIED_SECONDS = 0.4
@@ -87,24 +90,39 @@ class GoldenLab:
         for node, own in BLOCKS.items():
             other = PEERS if node == ASKED else ASKED
             remote = tuple(_remote(cidr, other, vxlans[other]) for cidr in BLOCKS[other])
-            await self._plane.set_routes(node, NodeRoutes(own_blocks=own, remote_blocks=remote, pools=pools))
+            await self._plane.set_routes(
+                node, NodeRoutes(own_blocks=own, remote_blocks=remote, pools=pools)
+            )
         for uid, pod in self.ids.items():
-            address = pod["metadata"]["annotations"]["cni.projectcalico.org/podIP"].partition("/")[0]
+            address = pod["metadata"]["annotations"]["cni.projectcalico.org/podIP"].partition("/")[
+                0
+            ]
             await self._add_pod(uid, address)
         for address in OUTSIDE:
             await self._add_pod(f"outside-{address}", address)
-        open_all = {pod: EndpointProgram() for address, pod in self._at.items() if _node_of(address) == PEERS}
+        open_all = {
+            pod: EndpointProgram()
+            for address, pod in self._at.items()
+            if _node_of(address) == PEERS
+        }
         await self._plane.update_policy(PEERS, PolicyUpdate(endpoints=open_all))
         for address, identity in self._at.items():
             for protocol, ports in PORTS.items():
                 for port in ports:
-                    self._listeners[address, protocol, port] = await self._listener(identity, protocol, port)
+                    self._listeners[address, protocol, port] = await self._listener(
+                        identity, protocol, port
+                    )
 
     async def _add_pod(self, identity: str, address: str) -> None:
         node = _node_of(address)
         gateway = "10.65.1.1" if node == ASKED and self._os == "windows" else "169.254.1.1"
         spec = PodSpec(
-            id=identity, node=node, name=identity, namespace="n", address=address, port=PodPort(gateway=gateway)
+            id=identity,
+            node=node,
+            name=identity,
+            namespace="n",
+            address=address,
+            port=PodPort(gateway=gateway),
         )
         await self._plane.add_pod(spec)
         self._at[address] = identity
@@ -152,26 +170,41 @@ class GoldenLab:
             node, lambda: addresses, objects.graph, release, lists, faults, lambda: None, faults.log
         )
 
-    async def opened(self, openings: Iterable[Opening], expected: Mapping[Opening, bool]) -> dict[Opening, bool]:
+    async def opened(
+        self, openings: Iterable[Opening], expected: Mapping[Opening, bool]
+    ) -> dict[Opening, bool]:
         """Which of these come through, all tried at once; one that should is given the time of another SYN."""
         asked = tuple(openings)
-        tried = await asyncio.gather(*(self._opens(opening, patient=expected[opening]) for opening in asked))
+        tried = await asyncio.gather(
+            *(self._opens(opening, patient=expected[opening]) for opening in asked)
+        )
         return dict(zip(asked, tried, strict=True))
 
     async def _opens(self, opening: Opening, *, patient: bool) -> bool:
-        made = await sandbox_socket(self._channel, self._at[opening.source], kind=_kind(opening.protocol))
+        made = await sandbox_socket(
+            self._channel, self._at[opening.source], kind=_kind(opening.protocol)
+        )
         seconds = PATIENCE_SECONDS if patient else DENIED_SECONDS
         with made:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(("0.0.0.0", next(self._unused_ports) if self._any_source_port else opening.source_port))
+            made.bind(
+                (
+                    "0.0.0.0",
+                    next(self._unused_ports) if self._any_source_port else opening.source_port,
+                )
+            )
             if opening.protocol == UDP:
                 return await self._arrives(made, opening, seconds)
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
+            made.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # closed by a reset
             loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(seconds):
                     await loop.sock_connect(made, (opening.destination, opening.port))
-                    accepted, _ = await loop.sock_accept(self._listeners[opening.destination, TCP, opening.port])
+                    accepted, _ = await loop.sock_accept(
+                        self._listeners[opening.destination, TCP, opening.port]
+                    )
             except TimeoutError:
                 return False
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -211,9 +244,19 @@ def _has_source_ports(case: Mapping[str, Any]) -> bool:
 
 
 def _opening(packet: Packet) -> Opening | None:
-    if packet.protocol not in PORTS or packet.source_port is None or packet.destination_port is None:
+    if (
+        packet.protocol not in PORTS
+        or packet.source_port is None
+        or packet.destination_port is None
+    ):
         return None
-    return Opening(packet.source, packet.destination, packet.protocol, packet.source_port, packet.destination_port)
+    return Opening(
+        packet.source,
+        packet.destination,
+        packet.protocol,
+        packet.source_port,
+        packet.destination_port,
+    )
 
 
 def _kind(protocol: int) -> int:
@@ -227,8 +270,12 @@ def _node_of(address: str) -> str:
 def _vxlan(number: int) -> Tunnel:
     address = f"10.65.{number}.{240 + number}"
     mac = f"66:00:00:00:00:{number:02x}"
-    return Tunnel(device="vxlan.calico", identifier=4096, port=4789, mtu=1450, address=address, mac=mac)
+    return Tunnel(
+        device="vxlan.calico", identifier=4096, port=4789, mtu=1450, address=address, mac=mac
+    )
 
 
 def _remote(cidr: str, node: str, vxlan: Tunnel) -> TunnelRoute:
-    return TunnelRoute(cidr=cidr, node_address=ADDRESSES[node], tunnel_address=vxlan.address, tunnel_mac=vxlan.mac)
+    return TunnelRoute(
+        cidr=cidr, node_address=ADDRESSES[node], tunnel_address=vxlan.address, tunnel_mac=vxlan.mac
+    )

@@ -66,12 +66,20 @@ CHOSEN = _chosen()
 
 def _connections(case: dict[str, Any], column: str) -> dict[Opening, bool]:
     """Some of a case's connections, with what the table says of them."""
-    said, other = (expected_of(case, name, world()) for name in (column, "linux" if column == "windows" else "windows"))
+    said, other = (
+        expected_of(case, name, world())
+        for name in (column, "linux" if column == "windows" else "windows")
+    )
     chance = random.Random(f"{SEED} {case['id']} {column}")
     order = sorted(said, key=lambda opening: (said[opening] == other[opening], chance.random()))
-    passing, denied = ([opening for opening in order if said[opening] is verdict] for verdict in (True, False))
+    passing, denied = (
+        [opening for opening in order if said[opening] is verdict] for verdict in (True, False)
+    )
     half = CONNECTIONS // 2
-    picked = [*passing[: max(half, CONNECTIONS - len(denied))], *denied[: max(half, CONNECTIONS - len(passing))]]
+    picked = [
+        *passing[: max(half, CONNECTIONS - len(denied))],
+        *denied[: max(half, CONNECTIONS - len(passing))],
+    ]
     return {clash: said[clash] for clash in _without_clashes(picked)}
 
 
@@ -108,12 +116,16 @@ def test_every_class_that_packets_can_show_is_among_the_cases() -> None:
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case["id"])
-def test_packets_agree_with_the_table(lab: tuple[asyncio.Runner, GoldenLab, str], case: dict[str, Any]) -> None:
+def test_packets_agree_with_the_table(
+    lab: tuple[asyncio.Runner, GoldenLab, str], case: dict[str, Any]
+) -> None:
     runner, golden, os = lab
     expected = _connections(case, os)
     assert runner.run(golden.lay(case))
     found = runner.run(golden.opened(expected, expected))
-    assert {opening: found[opening] for opening in expected if found[opening] != expected[opening]} == {}
+    assert {
+        opening: found[opening] for opening in expected if found[opening] != expected[opening]
+    } == {}
 
 
 def test_a_panic_leaves_what_was_programmed(lab: tuple[asyncio.Runner, GoldenLab, str]) -> None:

@@ -13,7 +13,12 @@ from conformance.report.probing import at_once
 from tests.detection import runner
 
 CLAIMS = ("CONN-1", "CONN-2", "CONN-3", "CONN-4", "CONN-5", "CONN-6")
-PATIENCE = {"exec_overhead": "20 s", "agent_hello": "20 s", "agent_slot": "60 s", "service_effect": "20 s"}
+PATIENCE = {
+    "exec_overhead": "20 s",
+    "agent_hello": "20 s",
+    "agent_slot": "60 s",
+    "service_effect": "20 s",
+}
 """Eight workers whose execs cost 2 s keep the lab busy: what is shown is the budget, not how soon a Service follows."""
 pytestmark = [pytest.mark.xdist_group("exec-budget"), pytest.mark.whole_run]
 
@@ -28,7 +33,9 @@ def ran(
         outcome = runner.run(where, folder, CLAIMS, request.param, PATIENCE)
     assert outcome.exit_code == 0, outcome.output
     recorded = (folder / "reports" / "latest" / ".run" / "probing").resolve().glob("*.json")
-    return outcome.report, {path.stem: from_plain(Probing, json.loads(path.read_text())) for path in recorded}
+    return outcome.report, {
+        path.stem: from_plain(Probing, json.loads(path.read_text())) for path in recorded
+    }
 
 
 def intervals(recorded: dict[str, Probing], prefix: str) -> dict[str, list[Interval]]:

@@ -23,7 +23,12 @@ from conformance.settings import Settings, load_timings
 from conformance.timing import until
 from tests.detection import runner
 
-DIRECTIONS = [("linux", "windows"), ("windows", "linux"), ("linux", "linux"), ("windows", "windows")]
+DIRECTIONS = [
+    ("linux", "windows"),
+    ("windows", "linux"),
+    ("linux", "linux"),
+    ("windows", "windows"),
+]
 OTHER: dict[str, Side] = {"client": "server", "server": "client"}
 POLICY = {
     "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "any"},
@@ -43,11 +48,17 @@ class Stage:
     pods: dict[str, Workload]
 
     def open(self, client: str, server: str) -> Stream:
-        return self.streams.open([(self.pods[f"{client}-client"], self.pods[f"{server}-server"])])[0]
+        return self.streams.open([(self.pods[f"{client}-client"], self.pods[f"{server}-server"])])[
+            0
+        ]
 
     def until(self, stream: Stream, accept: Callable[[StreamState], bool]) -> StreamState:
         settled = until(
-            lambda: self.streams.look([stream])[0], accept, within=20, every=0.05, description="it is as expected"
+            lambda: self.streams.look([stream])[0],
+            accept,
+            within=20,
+            every=0.05,
+            description="it is as expected",
         )
         assert settled.converged, settled.last.words
         return settled.last
@@ -59,14 +70,26 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with runner.lab(folder, (), "", profile="small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         timings = load_timings(lab=True)
-        quick: dict[str, Any] = {"stream_heartbeat": 0.05, "stream_stall": 0.5, "policy_effect": 1.0}
-        timings = replace(timings, linux=replace(timings.linux, **quick), windows=replace(timings.windows, **quick))
+        quick: dict[str, Any] = {
+            "stream_heartbeat": 0.05,
+            "stream_stall": 0.5,
+            "policy_effect": 1.0,
+        }
+        timings = replace(
+            timings,
+            linux=replace(timings.linux, **quick),
+            windows=replace(timings.windows, **quick),
+        )
         settings = Settings(timings=timings)
         facts = detect(kube, evidence="lab")
         changes = Changes(kube, Ownership("streams"))
         pods = Pods(kube, changes, facts, settings)
         nodes = {node.os: node for node in facts.nodes if "control" not in node.name}
-        wishes = [Wish(role=f"{os}-{kind}", node=node) for os, node in nodes.items() for kind in ("client", "server")]
+        wishes = [
+            Wish(role=f"{os}-{kind}", node=node)
+            for os, node in nodes.items()
+            for kind in ("client", "server")
+        ]
         prober = Prober(kube, folder / "run", settings)
         streams = Streams(prober)
         yield Stage(lab, changes, pods.namespace, streams, pods.deploy(wishes))
@@ -76,7 +99,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize(("client", "server"), DIRECTIONS)
-def test_a_stream_survives_and_each_end_hears_the_other(stage: Stage, client: str, server: str) -> None:
+def test_a_stream_survives_and_each_end_hears_the_other(
+    stage: Stage, client: str, server: str
+) -> None:
     stream = stage.open(client, server)
     state = stage.until(stream, lambda now: now.client.heard > 5 and now.server.heard > 5)
     assert not state.lost
@@ -88,7 +113,9 @@ def test_a_stream_survives_and_each_end_hears_the_other(stage: Stage, client: st
 
 @pytest.mark.parametrize("side", ["client", "server"])
 @pytest.mark.parametrize(("client", "server"), DIRECTIONS)
-def test_an_end_that_gives_up_resets_the_other(stage: Stage, client: str, server: str, side: Side) -> None:
+def test_an_end_that_gives_up_resets_the_other(
+    stage: Stage, client: str, server: str, side: Side
+) -> None:
     stream = stage.open(client, server)
     assert stage.streams.abort(stream, side).verdict is StreamVerdict.ABORTED
     settled = until(
@@ -106,7 +133,11 @@ def test_silence_on_the_way_stalls_both_ends_and_its_end_lets_them_go_on(
     stream = stage.open(client, server)
     with stage.lab.faults(("udp4789-dropped scope=all",)):
         state = stage.until(
-            stream, lambda now: {end.verdict for end in now.ends} == {StreamVerdict.STALLED} and now.recovery_tries > 0
+            stream,
+            lambda now: (
+                {end.verdict for end in now.ends} == {StreamVerdict.STALLED}
+                and now.recovery_tries > 0
+            ),
         )
         assert state.recovered_after is None
         with pytest.raises(NotOpened, match="TIMED_OUT"):
@@ -123,7 +154,10 @@ def test_reprogramming_resets_the_far_end_and_leaves_the_windows_end_in_silence(
     stream = stage.open(client, server)
     stage.changes.apply(POLICY, "a policy that allows the stream", namespace=stage.namespace)
     try:
-        state = stage.until(stream, lambda now: all(end.lost for end in now.ends) and now.recovered_after is not None)
+        state = stage.until(
+            stream,
+            lambda now: all(end.lost for end in now.ends) and now.recovered_after is not None,
+        )
     finally:
         stage.changes.kube.request(
             "DELETE", f"/apis/networking.k8s.io/v1/namespaces/{stage.namespace}/networkpolicies/any"

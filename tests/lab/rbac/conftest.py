@@ -48,13 +48,19 @@ class Run:
 
     def verdicts(self) -> dict[str, tuple[str, str]]:
         """Claims that have a test to verdict and reason."""
-        return {claim["id"]: (claim["verdict"], claim["reason"]) for claim in self.report["claims"] if claim["results"]}
+        return {
+            claim["id"]: (claim["verdict"], claim["reason"])
+            for claim in self.report["claims"]
+            if claim["results"]
+        }
 
 
 IMPATIENT = ROOT / "tests" / "reliability" / "timings.yaml"
 
 
-def command(kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT) -> list[str]:
+def command(
+    kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT
+) -> list[str]:
     """``pytest --kubeconfig=...``; without ``timings`` with the judge's own patience."""
     return [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={kubeconfig}",
@@ -64,12 +70,20 @@ def command(kubeconfig: Path, folder: Path, *arguments: str, timings: Path | Non
 
 def environment() -> dict[str, str]:
     """Ours, without what belongs to the pytest that runs this."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_"))
+    }
     return {**kept, "PYTHONPATH": str(ROOT / "lib")}
 
 
 def run_pytest(
-    kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT, within: float = RUN_WITHIN
+    kubeconfig: Path,
+    folder: Path,
+    *arguments: str,
+    timings: Path | None = IMPATIENT,
+    within: float = RUN_WITHIN,
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
     return subprocess.run(
@@ -79,7 +93,11 @@ def run_pytest(
 
 
 def run_suite(
-    kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT, within: float = RUN_WITHIN
+    kubeconfig: Path,
+    folder: Path,
+    *arguments: str,
+    timings: Path | None = IMPATIENT,
+    within: float = RUN_WITHIN,
 ) -> Run:
     """A run that leaves a report."""
     done = run_pytest(kubeconfig, folder, *arguments, timings=timings, within=within)
@@ -87,11 +105,15 @@ def run_suite(
     report = folder / "latest" / "conformance.json"
     if not report.exists():
         raise RuntimeError(f"the run ended with {done.returncode} and left no report:\n{output}")
-    return Run(done.returncode, output, json.loads(report.read_text()), (folder / "latest").resolve())
+    return Run(
+        done.returncode, output, json.loads(report.read_text()), (folder / "latest").resolve()
+    )
 
 
 @pytest.fixture(scope="module")
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
+def lab(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningLab]:
     """As the test file's ``LAB`` has it."""
     with running_lab(tmp_path_factory.mktemp("lab"), *getattr(request.module, "LAB", ())) as one:
         one.kubectl("apply", "-f", str(MANIFESTS / "rbac"))
@@ -114,8 +136,12 @@ def as_role(lab: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
     def kubeconfig(role: str) -> Path:
         content = yaml.safe_load(lab.kubeconfig.read_text())
-        token = lab.kubectl("create", "token", role, "-n", "calico-conformance", "--duration=1h").stdout.strip()
-        content["users"] = [{"name": user["name"], "user": {"token": token}} for user in content["users"]]
+        token = lab.kubectl(
+            "create", "token", role, "-n", "calico-conformance", "--duration=1h"
+        ).stdout.strip()
+        content["users"] = [
+            {"name": user["name"], "user": {"token": token}} for user in content["users"]
+        ]
         path = tmp_path_factory.mktemp(role) / "kubeconfig"
         path.write_text(yaml.safe_dump(content))
         return path

@@ -41,7 +41,11 @@ def left(kube: Kube, before: Snapshot) -> list[str]:
 
     def differences() -> list[str]:
         lines = snapshot.differences(before, snapshot.take(kube))
-        return [line for line in lines if not (line.startswith("left over:") and SYSTEM_NAMESPACE in line)]
+        return [
+            line
+            for line in lines
+            if not (line.startswith("left over:") and SYSTEM_NAMESPACE in line)
+        ]
 
     deadline = time.monotonic() + 30.0
     while (found := differences()) and time.monotonic() < deadline:
@@ -59,7 +63,14 @@ def left(kube: Kube, before: Snapshot) -> list[str]:
     ],
 )
 def test_a_plan_makes_nothing_and_names_what_the_role_may_not(
-    *, as_role: AsRole, kube: Kube, before: Snapshot, tmp_path: Path, role: str, lacks: str, runs: set[str]
+    *,
+    as_role: AsRole,
+    kube: Kube,
+    before: Snapshot,
+    tmp_path: Path,
+    role: str,
+    lacks: str,
+    runs: set[str],
 ) -> None:
     done = run_pytest(as_role(role), tmp_path, "--plan", "--allow-cluster-disruptive")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -135,15 +146,21 @@ def test_what_a_killed_run_left_is_put_back_by_who_may_and_named_to_who_may_not(
         refused = run_pytest(as_role(role), tmp_path, "--restore")
         assert refused.returncode == 7, refused.stdout + refused.stderr
         lines = [line for line in refused.stderr.splitlines() if line.startswith("ERROR: ")]
-        assert any("may not patch felixconfigurations.projectcalico.org" in line for line in lines), lines
+        assert any(
+            "may not patch felixconfigurations.projectcalico.org" in line for line in lines
+        ), lines
         assert all("manifests/rbac/disruptive.yaml" in line for line in lines[:-1]), lines
         assert "nothing was touched" in lines[-1]
         assert open_entries(kube) == journalled
     done = run_pytest(as_role("disruptive"), tmp_path, "--restore")
     assert done.returncode == 0, done.stdout + done.stderr
     assert WHOLE in done.stdout
-    assert re.search(r"kube-proxy on node windows-\S+ was started anew, since Services stayed dead", done.stdout)
-    assert re.search(r"Services work by ClusterIP and by name from windows-\S+, windows-", done.stdout), done.stdout
+    assert re.search(
+        r"kube-proxy on node windows-\S+ was started anew, since Services stayed dead", done.stdout
+    )
+    assert re.search(
+        r"Services work by ClusterIP and by name from windows-\S+, windows-", done.stdout
+    ), done.stdout
     assert left(kube, before) == []
 
 
@@ -170,4 +187,6 @@ def kill_in_the_middle(kubeconfig: Path, kube: Kube, folder: Path) -> None:
 
 def open_entries(kube: Kube) -> list[str]:
     """What is journalled and not closed."""
-    return [entry.label for journal in journals(kube) for entry in entries_of(journal) if entry.open]
+    return [
+        entry.label for journal in journals(kube) for entry in entries_of(journal) if entry.open
+    ]

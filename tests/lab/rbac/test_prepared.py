@@ -51,7 +51,9 @@ def lane(lab: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_namespaces(kube: Kube) -> dict[str, list[str]]:
     """What a run has made in each of the prefix's namespaces; a namespace that is gone is not there."""
-    there = {obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in kube.objects("v1", "Namespace")}
+    there = {
+        obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in kube.objects("v1", "Namespace")
+    }
     return {f"{name} {there[name]}": [f"{obj['kind']} {obj['metadata']['name']}" for obj in objects_of(kube, [name])]
             for name in SPACES if name in there}  # fmt: skip
 
@@ -70,11 +72,19 @@ def test_its_user_may_work_in_its_namespaces_and_only_read_beyond(lane: Path) ->
     (role,) = yaml.safe_load_all((MANIFESTS / "rbac" / "prepared.yaml").read_text())
     rights = [Right(verb, resource, group) for rule in role["rules"] for group in rule["apiGroups"]
               for resource in rule["resources"] for verb in rule["verbs"]]  # fmt: skip
-    writing = [right for right in rights if right.verb not in ("get", "list", "watch") or right.resource == "pods/exec"]
+    writing = [
+        right
+        for right in rights
+        if right.verb not in ("get", "list", "watch") or right.resource == "pods/exec"
+    ]
     kube = Kube(from_kubeconfig(lane))
     inside = [Right(one.verb, one.resource, one.group, name) for name in SPACES for one in rights]
     assert [right.label for right in missing(kube, inside)] == []
-    beyond = [Right(one.verb, one.resource, one.group, name) for name in (*ELSEWHERE, None) for one in writing]
+    beyond = [
+        Right(one.verb, one.resource, one.group, name)
+        for name in (*ELSEWHERE, None)
+        for one in writing
+    ]
     assert [right.label for right in beyond if right not in missing(kube, beyond)] == []
     never = [
         *(Right(verb, "namespaces", namespace=name) for verb in ("patch", "delete") for name in (FIRST, None)),
@@ -90,7 +100,9 @@ def test_its_user_may_work_in_its_namespaces_and_only_read_beyond(lane: Path) ->
     kube.close()
 
 
-def test_a_smoke_run_confirms_and_leaves_the_namespaces_as_they_were(lane: Path, kube: Kube, tmp_path: Path) -> None:
+def test_a_smoke_run_confirms_and_leaves_the_namespaces_as_they_were(
+    lane: Path, kube: Kube, tmp_path: Path
+) -> None:
     before = in_namespaces(kube)
     run = run_suite(lane, tmp_path, OPTION, "--smoke", "-n", "2")
     assert run.code == 0, run.output
@@ -98,13 +110,17 @@ def test_a_smoke_run_confirms_and_leaves_the_namespaces_as_they_were(lane: Path,
     assert in_namespaces(kube) == before == {space: [] for space in before}
     assert len(before) == 13
     assert [
-        name for obj in kube.objects("v1", "Namespace") if (name := obj["metadata"]["name"]).startswith("calico-demo")
+        name
+        for obj in kube.objects("v1", "Namespace")
+        if (name := obj["metadata"]["name"]).startswith("calico-demo")
     ] == []
 
 
 def test_the_field_guide_lists_the_claims_that_are_not_run(lane: Path, tmp_path: Path) -> None:
     plan = run_pytest(lane, tmp_path, OPTION, "--plan")
-    planned = re.findall(r"^  ([A-Z]+-\d+) +NOT_RUN .*run it without --namespaces-prefix", plan.stdout, re.MULTILINE)
+    planned = re.findall(
+        r"^  ([A-Z]+-\d+) +NOT_RUN .*run it without --namespaces-prefix", plan.stdout, re.MULTILINE
+    )
     guide = (ROOT / "docs" / "field-guide.md").read_text()
     listed = guide.partition("NOT_RUN then")[2].partition("They run without")[0].split("\n- ")
     whole = [re.findall(r"\b[A-Z]+-\d+\b", bullet.partition("parts of")[0]) for bullet in listed]
@@ -127,7 +143,9 @@ def test_what_is_not_run_is_planned_and_ends_so(lane: Path, kube: Kube, tmp_path
         "DEMO-8": "it labels or deletes a namespace", "XPOL-17": "it makes a policy or a tier of the whole cluster",
         "CONN-1": "it takes a pod in a node's network", "RST-3": "it changes more than what is in the prepared",
     }  # fmt: skip
-    assert planned == {"DEMO-6": "runs", "CONN-4": "runs"} | dict.fromkeys(reasons, "NOT_RUN"), plan.stdout
+    assert planned == {"DEMO-6": "runs", "CONN-4": "runs"} | dict.fromkeys(reasons, "NOT_RUN"), (
+        plan.stdout
+    )
     run = run_suite(lane, tmp_path / "run", OPTION, *chosen, "-n", "2")
     verdicts = run.verdicts()
     assert {claim: verdict for claim, (verdict, _) in verdicts.items()} == {
@@ -141,12 +159,16 @@ def foreign_pod(lab: RunningLab) -> Callable[[], object]:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "theirs", "namespace": "team-a-gw1-world-b"},
            "spec": {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]}}  # fmt: skip
     lab.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
-    return lambda: lab.kubectl("delete", "pod", "theirs", "-n", "team-a-gw1-world-b", "--grace-period=0", "--force")
+    return lambda: lab.kubectl(
+        "delete", "pod", "theirs", "-n", "team-a-gw1-world-b", "--grace-period=0", "--force"
+    )
 
 
 def no_label(lab: RunningLab) -> Callable[[], object]:
     lab.kubectl("label", "namespace", "team-a-gw0-elsewhere", "conformance/team-")
-    return lambda: lab.kubectl("label", "namespace", "team-a-gw0-elsewhere", "conformance/team=elsewhere")
+    return lambda: lab.kubectl(
+        "label", "namespace", "team-a-gw0-elsewhere", "conformance/team=elsewhere"
+    )
 
 
 def untouched(lab: RunningLab) -> Callable[[], object]:
@@ -195,7 +217,10 @@ def test_what_a_killed_run_left_is_named_and_removed_and_namespaces_stay(
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + STARTED_WITHIN
-    while not list(objects_of(kube, ["team-a-gw0"], kinds=[("v1", "Pod")])) and time.monotonic() < deadline:
+    while (
+        not list(objects_of(kube, ["team-a-gw0"], kinds=[("v1", "Pod")]))
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.1)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()

@@ -45,19 +45,29 @@ def test_the_file_is_private_and_knows_the_runner_alone(lab: RunningLab, tmp_pat
     done = printed(lane, f"--kubeconfig={lab.kubeconfig}")
     assert (done.returncode, stat.S_IMODE(lane.stat().st_mode)) == (0, 0o600), done.stderr
     content = yaml.safe_load(lane.read_text())
-    administrator = json.dumps(yaml.safe_load(lab.kubeconfig.read_text())["users"][0]["user"]).strip("{}")
+    administrator = json.dumps(
+        yaml.safe_load(lab.kubeconfig.read_text())["users"][0]["user"]
+    ).strip("{}")
     assert [user["name"] for user in content["users"]] == ["runner"]
     assert set(content["users"][0]["user"]) == {"token"}
     assert administrator.partition(": ")[2].strip('"') not in lane.read_text()
     assert lacks(lane) == ["disruption"]
     assert lacks(lane, Right("create", "clusterroles", "rbac.authorization.k8s.io")) != []
-    assert done.stderr.startswith("user runner of namespace calico-conformance, roles standard, until ")
+    assert done.stderr.startswith(
+        "user runner of namespace calico-conformance, roles standard, until "
+    )
 
 
-def test_another_role_is_another_user_and_roles_beside_it_are_bound(lab: RunningLab, tmp_path: Path) -> None:
+def test_another_role_is_another_user_and_roles_beside_it_are_bound(
+    lab: RunningLab, tmp_path: Path
+) -> None:
     lane = tmp_path / "lane.yaml"
-    beside = [word for role in ("calicoctl", "rancher", "pull-secrets") for word in ("--with", role)]
-    done = printed(lane, f"--kubeconfig={lab.kubeconfig}", "--role", "disruptive", *beside, "--hours", "0.5")
+    beside = [
+        word for role in ("calicoctl", "rancher", "pull-secrets") for word in ("--with", role)
+    ]
+    done = printed(
+        lane, f"--kubeconfig={lab.kubeconfig}", "--role", "disruptive", *beside, "--hours", "0.5"
+    )
     assert done.returncode == 0, done.stderr
     assert lacks(lane) == []
     rights = [
@@ -76,7 +86,9 @@ def test_another_role_is_another_user_and_roles_beside_it_are_bound(lab: Running
 
 def secrets_read(lab: RunningLab, lane: Path) -> list[str]:
     """The verbs by which the user gets the content of a Secret that is not in namespace default."""
-    lab.kubectl("create", "secret", "generic", "db", "-n", "kube-system", "--from-literal=password=hidden")
+    lab.kubectl(
+        "create", "secret", "generic", "db", "-n", "kube-system", "--from-literal=password=hidden"
+    )
     kube, path = Kube(from_kubeconfig(lane)), "/api/v1/namespaces/kube-system/secrets"
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}}
     tried = {"GET": None, "PATCH": {}, "PUT": body, "DELETE": None}
@@ -84,7 +96,9 @@ def secrets_read(lab: RunningLab, lane: Path) -> list[str]:
     for method, sent in tried.items():
         try:
             kind = MERGE_PATCH if method == "PATCH" else "application/json"
-            found.append(f"{method}: {kube.request(method, f'{path}/db', body=sent, content_type=kind)!r}")
+            found.append(
+                f"{method}: {kube.request(method, f'{path}/db', body=sent, content_type=kind)!r}"
+            )
         except ApiRefused as refusal:
             found += [] if refusal.forbidden else [f"{method}: {refusal}"]
     kube.close()
@@ -100,8 +114,13 @@ def test_who_may_not_make_users_is_told_so_in_a_line(lab: RunningLab, tmp_path: 
     assert done.stderr.endswith("; roles and users are made by an administrator of the cluster\n")
 
 
-def test_without_a_cluster_that_is_named_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cluster_that_is_named_nothing_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
     done = printed(tmp_path / "lane.yaml")
     assert done.returncode == 4
-    assert done.stderr == "ERROR: KUBECONFIG is not set; set it, or name the file by --kubeconfig=PATH\n"
+    assert (
+        done.stderr
+        == "ERROR: KUBECONFIG is not set; set it, or name the file by --kubeconfig=PATH\n"
+    )

@@ -33,11 +33,21 @@ WITHIN = 600.0
 
 
 def dead(lab: RunningLab) -> None:
-    lab.hybridlab("faults", "--kubeconfig", str(lab.kubeconfig), "inject", "node-dead", "node=windows-2022")
+    lab.hybridlab(
+        "faults", "--kubeconfig", str(lab.kubeconfig), "inject", "node-dead", "node=windows-2022"
+    )
 
 
 def dies(lab: RunningLab) -> None:
-    lab.hybridlab("faults", "--kubeconfig", str(lab.kubeconfig), "inject", "node-dead", "node=windows-2022", "after=4")
+    lab.hybridlab(
+        "faults",
+        "--kubeconfig",
+        str(lab.kubeconfig),
+        "inject",
+        "node-dead",
+        "node=windows-2022",
+        "after=4",
+    )
 
 
 def denied(lab: RunningLab) -> None:
@@ -54,7 +64,9 @@ def test_a_smoke_test_is_over_soon_and_calls_nothing_violated(
 ) -> None:
     with running_lab(tmp_path, *LAB, *sets) as lab:
         wrong(lab)
-        run = run_suite(lab.kubeconfig, tmp_path / "smoke", "--smoke", "-n", "0", timings=None, within=WITHIN)
+        run = run_suite(
+            lab.kubeconfig, tmp_path / "smoke", "--smoke", "-n", "0", timings=None, within=WITHIN
+        )
     assert run.code in {0, 6}, run.output
     assert "VIOLATED" not in {verdict for verdict, _ in run.verdicts().values()}
     told = re.findall(r" in ([0-9.]+)s", run.output)

@@ -41,7 +41,12 @@ HEALTHY = {"CONFIRMED", "NOT_RUN", "NOT_APPLICABLE", "NOT_OBSERVED"}
     [
         ("read-only", MAKES_NAMESPACES, 7, {"IPAM-1"}),
         ("standard", HOLDS_LOCK, 0, {"IPAM-1", "DEMO-6", "CONN-1"}),
-        ("disruptive", "", 0, {"IPAM-1", "DEMO-6", "CONN-1", "RST-3", "XOP-3", "VXLAN-9", "VXLAN-10"}),
+        (
+            "disruptive",
+            "",
+            0,
+            {"IPAM-1", "DEMO-6", "CONN-1", "RST-3", "XOP-3", "VXLAN-9", "VXLAN-10"},
+        ),
     ],
 )
 def test_the_field_guides_commands_are_right_under_a_role(
@@ -66,12 +71,16 @@ def test_the_field_guides_commands_are_right_under_a_role(
     assert plan.returncode == 0, plan.stdout + plan.stderr
 
     began = time.monotonic()
-    smoke = run_suite(kubeconfig, tmp_path / "smoke", "--smoke", "-n", "0", timings=None, within=WITHIN)
+    smoke = run_suite(
+        kubeconfig, tmp_path / "smoke", "--smoke", "-n", "0", timings=None, within=WITHIN
+    )
     timed("smoke", began)
     assert smoke.code == smoke_ends, smoke.output
 
     began = time.monotonic()
-    run = run_suite(kubeconfig, tmp_path / "whole", "-n", "auto", *ALLOWED, timings=None, within=WITHIN)
+    run = run_suite(
+        kubeconfig, tmp_path / "whole", "-n", "auto", *ALLOWED, timings=None, within=WITHIN
+    )
     timed("whole", began)
     print(run.output)
     assert run.code == 0, run.output
@@ -83,7 +92,9 @@ def test_the_field_guides_commands_are_right_under_a_role(
         for claim, (verdict, reason) in verdicts.items()
         if verdict == "NOT_RUN" and not reason.endswith(NO_TEST)
     }
-    assert {claim: why for claim, why in not_run.items() if not lacks or "run's user may not" not in why} == {}
+    assert {
+        claim: why for claim, why in not_run.items() if not lacks or "run's user may not" not in why
+    } == {}
     assert {claim for claim in not_run if lacks in not_run[claim]} or not lacks
     planned = dict(re.findall(r"^  (\S+) +(runs|NOT_RUN) ", plan.stdout, re.MULTILINE))
     # A claim of which only some tests can run is planned as one that runs, and may end NOT_RUN for the others.
@@ -95,5 +106,9 @@ def test_the_field_guides_commands_are_right_under_a_role(
     assert restore.returncode == 0, restore.stdout + restore.stderr
     assert left(kube, before) == []
     estimates = [line for line in plan.stdout.splitlines() if "estimate" in line]
-    print(role, {word: f"{seconds:.0f} s" for word, seconds in took.items()}, Counter(v for v, _ in verdicts.values()))
+    print(
+        role,
+        {word: f"{seconds:.0f} s" for word, seconds in took.items()},
+        Counter(v for v, _ in verdicts.values()),
+    )
     print(*estimates, sep="\n")

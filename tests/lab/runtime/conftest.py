@@ -85,15 +85,27 @@ class Lab:
                 device="vxlan.calico", identifier=4096, port=4789, mtu=1450,
                 address=tunnel["tunnel_address"], mac=tunnel["tunnel_mac"],
             )  # fmt: skip
-            spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24, tunnel=vxlan)  # type: ignore[arg-type]
+            spec = NodeSpec(
+                name=name,
+                os=system,
+                address=f"10.0.0.{10 + number}",
+                prefix_length=24,
+                tunnel=vxlan,
+            )  # type: ignore[arg-type]
             await self.plane.add_node(spec)
-            blocks[name] = TunnelRoute(cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel)
+            blocks[name] = TunnelRoute(
+                cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel
+            )
         for name, own in blocks.items():
             remote = tuple(block for block in blocks.values() if block is not own)
-            routes = NodeRoutes(own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",))
+            routes = NodeRoutes(
+                own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",)
+            )
             await self.plane.set_routes(name, routes)
 
-    async def pod(self, name: str, node: str, nameserver: str = "10.96.0.10", **changed: Any) -> PodSpec:
+    async def pod(
+        self, name: str, node: str, nameserver: str = "10.96.0.10", **changed: Any
+    ) -> PodSpec:
         number = next(self._numbers)
         spec = PodSpec(
             id=f"uid-{number}",
@@ -141,7 +153,9 @@ class Lab:
         assert address is not None
         return address
 
-    async def execute(self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False) -> Ran:
+    async def execute(
+        self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False
+    ) -> Ran:
         """Run a command as a kubelet does: pipes whose far ends labd gets."""
         pipes = [os.pipe() for _ in range(2)]
         given = os.pipe() if stdin is not None else None
@@ -170,11 +184,15 @@ class Lab:
                 reader.stop()
                 os.close(read)
 
-    def exec(self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False) -> Ran:
+    def exec(
+        self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False
+    ) -> Ran:
         return self.run(self.execute(container, *argv, stdin=stdin, tty=tty))
 
     async def _log(self, container: str, follow: bool) -> str:
-        return "".join([line.decode() async for _, line in self.runtime.logs(container, follow=follow)])
+        return "".join(
+            [line.decode() async for _, line in self.runtime.logs(container, follow=follow)]
+        )
 
     def log(self, container: str, *, follow: bool = False) -> str:
         return self.run(self._log(container, follow))

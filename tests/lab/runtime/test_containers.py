@@ -42,7 +42,9 @@ def processes(marker: str) -> list[str]:
 
 
 def test_a_main_process_ends_with_its_status_and_its_output_in_the_log(lab: Lab) -> None:
-    container = lab.start("ends", "busybox", command=("sh", "-c", "echo out; echo err >&2; printf partial; exit 3"))
+    container = lab.start(
+        "ends", "busybox", command=("sh", "-c", "echo out; echo err >&2; printf partial; exit 3")
+    )
     ended = lab.ended(container)
     assert (ended.exit_code, ended.reason) == (3, "Error")
     assert sorted(lab.log(container).split()) == ["err", "out", "partial"]
@@ -52,7 +54,11 @@ def test_a_main_process_ends_with_its_status_and_its_output_in_the_log(lab: Lab)
     ("image", "command", "words"),
     [
         ("busybox", "nosuch", 'exec: "nosuch": executable file not found in $PATH: unknown'),
-        ("busybox", "/bin/nosuch", 'exec: "/bin/nosuch": stat /bin/nosuch: no such file or directory: unknown'),
+        (
+            "busybox",
+            "/bin/nosuch",
+            'exec: "/bin/nosuch": stat /bin/nosuch: no such file or directory: unknown',
+        ),
         (SERVERCORE, "nosuch.exe", "The system cannot find the file specified.: unknown"),
     ],
 )
@@ -81,13 +87,20 @@ def test_what_the_image_has_and_the_lab_has_not_is_not_emulated(lab: Lab) -> Non
     linux = lab.start("honest-linux", "busybox:1.36", command=("sleep", "3600"))
     windows = lab.start("honest-windows", SERVERCORE, command=("powershell", "Start-Sleep 3600"))
     ran = lab.exec(linux, "traceroute", "x")
-    assert (ran.code, ran.out, ran.err) == (1, "", "not emulated: traceroute in image busybox:1.36\n")
+    assert (ran.code, ran.out, ran.err) == (
+        1,
+        "",
+        "not emulated: traceroute in image busybox:1.36\n",
+    )
     ran = lab.exec(linux, "sh", "-c", "traceroute x")
     assert (ran.code, ran.err) == (1, "not emulated: traceroute in image busybox:1.36\n")
     ran = lab.exec(windows, "netsh", "int")
     assert (ran.code, ran.err) == (1, f"not emulated: netsh in image {SERVERCORE}\n")
     ran = lab.exec(windows, "powershell", "Get-HnsNetwork")
-    assert (ran.code, ran.err) == (1, "not emulated: cmdlet Get-HnsNetwork outside a HostProcess container\n")
+    assert (ran.code, ran.err) == (
+        1,
+        "not emulated: cmdlet Get-HnsNetwork outside a HostProcess container\n",
+    )
 
 
 def test_nothing_of_a_stopped_container_lives_on(lab: Lab) -> None:
@@ -142,7 +155,9 @@ def test_standard_input_reaches_programs_and_applets(lab: Lab) -> None:
 
 
 def test_logs_follow_until_the_container_ends(lab: Lab) -> None:
-    container = lab.start("followed", "busybox", command=("sh", "-c", "echo one; sleep 0.05; echo two"))
+    container = lab.start(
+        "followed", "busybox", command=("sh", "-c", "echo one; sleep 0.05; echo two")
+    )
     assert lab.log(container, follow=True) == "one\ntwo\n"
     container = lab.start("appended", "quay.io/calico/typha:v3.31.2")
     lab.run(lab.runtime.append_log(container, "Felix did something"))
@@ -221,7 +236,9 @@ def test_ctrl_c_in_a_terminal_ends_programs_and_applets(lab: Lab) -> None:
         """Type Ctrl-C once the command has said ``first``."""
         keys, screen = os.pipe(), os.pipe()
         spec = ExecSpec(container=container, argv=argv, tty=True)
-        call = asyncio.create_task(lab.runtime.exec(spec, stdin=keys[0], stdout=screen[1], stderr=screen[1]))
+        call = asyncio.create_task(
+            lab.runtime.exec(spec, stdin=keys[0], stdout=screen[1], stderr=screen[1])
+        )
         reader = LazyReader(screen[0])
         shown = await reader.readuntil(first)
         os.write(keys[1], b"\x03")
@@ -243,7 +260,12 @@ def test_a_container_stopped_while_it_starts_is_stopped(lab: Lab) -> None:
         for number, command in enumerate((LOOP, ("sleep", "3600"))):
             pod = await lab.pod(f"hasty-{number}", "l1")
             spec = ContainerSpec(
-                id=f"hasty-{number}", pod=pod.id, name="c", os="linux", image="busybox", command=command
+                id=f"hasty-{number}",
+                pod=pod.id,
+                name="c",
+                os="linux",
+                image="busybox",
+                command=command,
             )
             await asyncio.gather(lab.runtime.start(spec), lab.runtime.stop(spec.id, grace=0))
             await lab.runtime.remove(spec.id)

@@ -51,7 +51,9 @@ def test_a_pid_1_without_a_handler_has_all_its_grace_and_is_killed(
 def test_a_program_that_handles_it_ends_at_once(
     patient_lab: Lab, image: str, command: tuple[str, ...], code: int
 ) -> None:
-    container = patient_lab.start(f"heeds-{image.partition(':')[0][-5:]}-{code}", image, command=command)
+    container = patient_lab.start(
+        f"heeds-{image.partition(':')[0][-5:]}-{code}", image, command=command
+    )
     if command == TRAPS:
         time.sleep(0.3)  # until its trap is set
     assert stopped(patient_lab, container, 20.0) < 15
@@ -75,13 +77,19 @@ def test_netexec_serves_and_takes_commands_until_its_delay_is_over(patient_lab: 
         assert 2.0 <= time.monotonic() - began < 15
         return served.out, name.err, name.code
 
-    assert patient_lab.run(ask_while_it_ends()) == ("delays", "not emulated: agnhost pause-is-none\n", 1)
+    assert patient_lab.run(ask_while_it_ends()) == (
+        "delays",
+        "not emulated: agnhost pause-is-none\n",
+        1,
+    )
     assert patient_lab.ended(container).exit_code == 0
     assert "Sleeping 2 seconds before terminating..." in patient_lab.log(container)
     assert patient_lab.exec(client, *asking).code == 1
 
 
 def test_a_delay_beyond_the_grace_is_cut_off_by_it(patient_lab: Lab) -> None:
-    container = patient_lab.start("too-slow", AGNHOST, command=("/agnhost", "netexec", "--delay-shutdown=600"))
+    container = patient_lab.start(
+        "too-slow", AGNHOST, command=("/agnhost", "netexec", "--delay-shutdown=600")
+    )
     assert 1.0 <= stopped(patient_lab, container, 1.0) < 15
     assert patient_lab.ended(container).exit_code == 137

@@ -61,17 +61,26 @@ def test_a_shell_pipeline_runs_applets_and_real_programs_together(lab: Lab) -> N
     lab.start("shell-server", "nginx:1.27")
     client = lab.start("shell-client", "busybox:1.36", command=("sleep", "3600"))
     address = lab.address("shell-server")
-    assert lab.exec(client, "sh", "-c", f"wget -q -O - http://{address} | grep -c Welcome").out == "2\n"
-    assert lab.exec(client, "sh", "-c", f"nc -vz -w 3 {address} 80 2>&1 && echo yes").out.endswith("open\nyes\n")
+    assert (
+        lab.exec(client, "sh", "-c", f"wget -q -O - http://{address} | grep -c Welcome").out
+        == "2\n"
+    )
+    assert lab.exec(client, "sh", "-c", f"nc -vz -w 3 {address} 80 2>&1 && echo yes").out.endswith(
+        "open\nyes\n"
+    )
     assert lab.exec(client, "ash", "-c", "echo $0").out == "ash\n"
-    script = f"printf '80\\n81\\n' | while read p; do nc -z -w 1 {address} $p && echo $p; done; true"
+    script = (
+        f"printf '80\\n81\\n' | while read p; do nc -z -w 1 {address} $p && echo $p; done; true"
+    )
     assert lab.exec(client, "sh", "-c", script).out == "80\n", "nc -z must not eat the loop's input"
 
 
 def test_the_listener_script_of_the_windows_web_server_is_interpreted(lab: Lab) -> None:
     server = lab.start("listener", SERVERCORE, command=("powershell.exe", "-command", WEB_SERVER))
     linux = lab.start("listener-linux", "busybox:1.36", command=("sleep", "3600"))
-    windows = lab.start("listener-windows", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 360000"))
+    windows = lab.start(
+        "listener-windows", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 360000")
+    )
     url = f"http://{lab.address('listener')}"
 
     ran = lab.exec(linux, "wget", "-q", "-O", "-", url)
@@ -90,9 +99,21 @@ def test_the_listener_script_of_the_windows_web_server_is_interpreted(lab: Lab) 
 
 def test_windows_containers_answer_the_demo_commands(lab: Lab) -> None:
     lab.start("demo-nginx", "nginx:1.27")
-    lab.start("demo-porter", "calico/porter:ltsc2022", env=(("SERVE_PORT_80", "This is a Calico for Windows demo."),))
-    client = lab.start("demo-pwsh", SERVERCORE, command=("powershell.exe",), args=("-Command", "Start-Sleep 360000"))
-    for server, text in (("demo-nginx", "Welcome to nginx!"), ("demo-porter", "This is a Calico for Windows demo.")):
+    lab.start(
+        "demo-porter",
+        "calico/porter:ltsc2022",
+        env=(("SERVE_PORT_80", "This is a Calico for Windows demo."),),
+    )
+    client = lab.start(
+        "demo-pwsh",
+        SERVERCORE,
+        command=("powershell.exe",),
+        args=("-Command", "Start-Sleep 360000"),
+    )
+    for server, text in (
+        ("demo-nginx", "Welcome to nginx!"),
+        ("demo-porter", "This is a Calico for Windows demo."),
+    ):
         ran = lab.exec(
             client,
             *("powershell", "Invoke-WebRequest", "-Uri", f"http://{lab.address(server)}"),
@@ -102,19 +123,37 @@ def test_windows_containers_answer_the_demo_commands(lab: Lab) -> None:
         assert "StatusCode        : 200\r\n" in ran.out
         assert text in ran.out
     ran = lab.exec(
-        client, "powershell", "Invoke-WebRequest", "-Uri", "http://192.168.1.61", "-UseBasicParsing", "-TimeoutSec", "1"
+        client,
+        "powershell",
+        "Invoke-WebRequest",
+        "-Uri",
+        "http://192.168.1.61",
+        "-UseBasicParsing",
+        "-TimeoutSec",
+        "1",
     )
     assert ran.code == 1
-    assert ran.err.startswith("Invoke-WebRequest : The operation has timed out.\r\nAt line:1 char:1\r\n")
+    assert ran.err.startswith(
+        "Invoke-WebRequest : The operation has timed out.\r\nAt line:1 char:1\r\n"
+    )
 
 
 def test_the_cluster_resolver_answers_every_tool(lab: Lab) -> None:
-    lab.run(lab.plane.set_zone(Zone(domain="cluster.local", a={"web.demo.svc.cluster.local": ("192.168.1.9",)})))
+    lab.run(
+        lab.plane.set_zone(
+            Zone(domain="cluster.local", a={"web.demo.svc.cluster.local": ("192.168.1.9",)})
+        )
+    )
     lab.start("dns", "registry.k8s.io/coredns/coredns:v1.12.1")
     server = lab.address("dns")
     old = lab.start("dns-old", "busybox:1.28", command=("sleep", "3600"), nameserver=server)
     new = lab.start("dns-new", "busybox:1.36", command=("sleep", "3600"), nameserver=server)
-    windows = lab.start("dns-windows", SERVERCORE, command=("cmd", "/c", "ping -t 127.0.0.1 >NUL"), nameserver=server)
+    windows = lab.start(
+        "dns-windows",
+        SERVERCORE,
+        command=("cmd", "/c", "ping -t 127.0.0.1 >NUL"),
+        nameserver=server,
+    )
 
     ran = lab.exec(old, "nslookup", "web")
     assert (ran.code, "not emulated: nslookup of busybox 1.28" in ran.err) == (1, True)
@@ -133,7 +172,11 @@ def test_the_cluster_resolver_answers_every_tool(lab: Lab) -> None:
 
 
 def test_agnhost_speaks_its_exact_words(lab: Lab) -> None:
-    lab.start("agn-server", "registry.k8s.io/e2e-test-images/agnhost:2.53", args=("netexec", "--http-port=8080"))
+    lab.start(
+        "agn-server",
+        "registry.k8s.io/e2e-test-images/agnhost:2.53",
+        args=("netexec", "--http-port=8080"),
+    )
     linux = lab.start("agn-client", "registry.k8s.io/e2e-test-images/agnhost:2.53")
     address = lab.address("agn-server")
 
@@ -160,7 +203,9 @@ def test_agnhost_on_windows_calls_a_refusal_other(lab: Lab) -> None:
     image = "registry.k8s.io/e2e-test-images/agnhost:2.53"
     lab.run(lab.pod("wagn", "w1"))
     client = lab.run(lab.start_as("wagn", image, "windows"))
-    ran = lab.exec(client, "/agnhost", "connect", f"{lab.address('wagn-target')}:80", "--timeout=2s")
+    ran = lab.exec(
+        client, "/agnhost", "connect", f"{lab.address('wagn-target')}:80", "--timeout=2s"
+    )
     assert ran.code == 1
     assert ran.err.startswith(
         f"OTHER: dial tcp {lab.address('wagn-target')}:80: connectex: No connection could be made"
@@ -185,7 +230,10 @@ def test_probes_tell_a_ready_port_from_a_closed_one(lab: Lab) -> None:
     ok, message = probe(kind="tcp", address=address, port=81)
     assert (ok, message) == (False, f"dial tcp {address}:81: connect: connection refused")
     assert probe(kind="exec", container=container, argv=("true",)) == (True, "")
-    assert probe(kind="exec", container=container, argv=("sh", "-c", "echo no; exit 1")) == (False, "no\n")
+    assert probe(kind="exec", container=container, argv=("sh", "-c", "echo no; exit 1")) == (
+        False,
+        "no\n",
+    )
     ok, message = probe(kind="exec", container=container, argv=("sleep", "9"), timeout=0.2)
     assert (ok, "timed out" in message) == (False, True)
     ok, message = probe(kind="exec", container=container, argv=("nosuch",))
@@ -194,30 +242,50 @@ def test_probes_tell_a_ready_port_from_a_closed_one(lab: Lab) -> None:
 
 PORTER = tuple(
     (f"SERVE_{kind}_{port}", f"serve-{port}-{kind.lower()}")
-    for kind, port in (("PORT", 80), ("TCP_PORT", 81), ("TCP_PORT", 8080), ("UDP_PORT", 80), ("UDP_PORT", 81))
+    for kind, port in (
+        ("PORT", 80),
+        ("TCP_PORT", 81),
+        ("TCP_PORT", 8080),
+        ("UDP_PORT", 80),
+        ("UDP_PORT", 81),
+    )
 )
 
 
 @pytest.mark.parametrize(("system", "node"), [("linux", "l1"), ("windows", "w1")])
-def test_porter_serves_every_port_of_every_protocol_that_it_is_given(lab: Lab, system: OS, node: str) -> None:
+def test_porter_serves_every_port_of_every_protocol_that_it_is_given(
+    lab: Lab, system: OS, node: str
+) -> None:
     name = f"porter-{system}"
     agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.53"
-    server = lab.start(name, agnhost, node=node, system=system, command=("/agnhost", "porter"), env=PORTER)
+    server = lab.start(
+        name, agnhost, node=node, system=system, command=("/agnhost", "porter"), env=PORTER
+    )
     client = lab.start(f"{name}-client", "busybox:1.36", command=("sleep", "3600"))
     dialler = lab.start(f"{name}-dialler", agnhost, node="l1", command=("/agnhost", "pause"))
     address = lab.address(name)
     for key, text in PORTER:
         port = key.rpartition("_")[2]
         if "UDP" not in key:
-            assert lab.exec(client, "wget", "-qO-", "-T", "3", f"http://{address}:{port}").out == text
+            assert (
+                lab.exec(client, "wget", "-qO-", "-T", "3", f"http://{address}:{port}").out == text
+            )
             continue
         asking = lab.pods[f"{name}-client"].id
         with lab.run(sandbox_socket(lab.channel, asking, socket.AF_INET, socket.SOCK_DGRAM)) as udp:
             udp.settimeout(3)
-            udp.sendto(b"a question longer than the sixteen bytes that it reads", (address, int(port)))
+            udp.sendto(
+                b"a question longer than the sixteen bytes that it reads", (address, int(port))
+            )
             assert udp.recv(100).decode() == text
     for number, protocol, code in ((81, "tcp", 0), (81, "udp", 0), (82, "tcp", 1), (82, "udp", 1)):
-        argv = ("/agnhost", "connect", f"{address}:{number}", "--timeout=3s", f"--protocol={protocol}")
+        argv = (
+            "/agnhost",
+            "connect",
+            f"{address}:{number}",
+            "--timeout=3s",
+            f"--protocol={protocol}",
+        )
         assert lab.exec(dialler, *argv).code == code, (number, protocol)
     assert "Started UDP server on port 81" in lab.log(server)
 
@@ -226,7 +294,9 @@ def test_porter_serves_every_port_of_every_protocol_that_it_is_given(lab: Lab, s
 def test_porter_refuses_by_name_what_it_does_not_serve(lab: Lab, name: str) -> None:
     agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.53"
     env = (("SERVE_TCP_PORT_80", "x"), (name, "y"))
-    container = lab.start(f"refuses-{name[6:9].lower()}", agnhost, command=("/agnhost", "porter"), env=env)
+    container = lab.start(
+        f"refuses-{name[6:9].lower()}", agnhost, command=("/agnhost", "porter"), env=env
+    )
     assert lab.ended(container).exit_code == 1
     assert lab.log(container) == f"not emulated: porter with {name}\n"
 

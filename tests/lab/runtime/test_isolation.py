@@ -127,10 +127,14 @@ def planted(tmp_path: Path) -> Iterator[tuple[str, list[Path]]]:
             file.unlink(missing_ok=True)
 
 
-def test_a_pod_can_neither_read_nor_write_nor_list_the_users_files(lab: Lab, planted: tuple[str, list[Path]]) -> None:
+def test_a_pod_can_neither_read_nor_write_nor_list_the_users_files(
+    lab: Lab, planted: tuple[str, list[Path]]
+) -> None:
     word, files = planted
     pod = lab.start("escape", "python:3.12-alpine", command=("sleep", "3600"))
-    ran = lab.exec(pod, "python3", "-c", ESCAPES, json.dumps([str(file) for file in files]), word[::-1])
+    ran = lab.exec(
+        pod, "python3", "-c", ESCAPES, json.dumps([str(file) for file in files]), word[::-1]
+    )
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["found"] == []
     assert {file.read_text() for file in files} == {word}
@@ -138,8 +142,12 @@ def test_a_pod_can_neither_read_nor_write_nor_list_the_users_files(lab: Lab, pla
 
 def test_a_pod_sees_only_its_own_processes(lab: Lab) -> None:
     lab.start("neighbour", "busybox:1.36", command=("sh", "-c", "while true; do sleep 3600; done"))
-    pod = lab.start("alone", "python:3.12-alpine", command=("sh", "-c", "while true; do sleep 3600; done"))
-    ran = lab.exec(pod, "sh", "-c", "cat /proc/1/cmdline | tr '\\0' ' '; ls -d /proc/[0-9]* | wc -l")
+    pod = lab.start(
+        "alone", "python:3.12-alpine", command=("sh", "-c", "while true; do sleep 3600; done")
+    )
+    ran = lab.exec(
+        pod, "sh", "-c", "cat /proc/1/cmdline | tr '\\0' ' '; ls -d /proc/[0-9]* | wc -l"
+    )
     assert ran.out.startswith("sh -c while true; do sleep 3600; done")
     assert int(ran.out.split()[-1]) <= 6, "its shell, its sleep, and this command's own"
 
@@ -168,9 +176,14 @@ def test_the_escape_test_can_fail(lab: Lab) -> None:
     """The same search finds a file that the container does have."""
     content = "c2VjcmV0MQ=="  # secret1
     pod = lab.start(
-        "findable", "python:3.12-alpine", command=("sleep", "3600"), files={"/probe/planted-secret1": content}
+        "findable",
+        "python:3.12-alpine",
+        command=("sleep", "3600"),
+        files={"/probe/planted-secret1": content},
     )
-    ran = lab.exec(pod, "python3", "-c", ESCAPES, json.dumps(["/probe/planted-secret1"]), "secret1"[::-1])
+    ran = lab.exec(
+        pod, "python3", "-c", ESCAPES, json.dumps(["/probe/planted-secret1"]), "secret1"[::-1]
+    )
     found = json.loads(ran.out)["found"]
     assert "plain: read /probe/planted-secret1" in found
     assert "walk: /probe/planted-secret1" in found

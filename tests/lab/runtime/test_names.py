@@ -21,7 +21,10 @@ ZONE = Zone(
         "web.demo.svc.cluster.local": ("192.168.1.9",),
         "web.demo.svc.cluster.local.svc.cluster.local": ("192.168.1.8",),
     },
-    cname={"out.demo.svc.cluster.local": "db.example.com", "in.demo.svc.cluster.local": "web.demo.svc.cluster.local"},
+    cname={
+        "out.demo.svc.cluster.local": "db.example.com",
+        "in.demo.svc.cluster.local": "web.demo.svc.cluster.local",
+    },
 )
 
 
@@ -41,7 +44,10 @@ def test_the_hosts_file_is_there_and_says_what_names_mean(lab: Lab) -> None:
     added(lab, "me", etc_hosts=HOSTS)
     container = lab.start("me", "busybox:1.36", command=("sleep", "3600"))
     assert lab.exec(container, "cat", "/etc/hosts").out == HOSTS
-    for name, address in (("alias.example", "10.1.1.1"), ("me.sub.demo.svc.cluster.local", "192.168.1.40")):
+    for name, address in (
+        ("alias.example", "10.1.1.1"),
+        ("me.sub.demo.svc.cluster.local", "192.168.1.40"),
+    ):
         assert lab.exec(container, "wget", "-T", "1", f"http://{name}").err.startswith(
             f"Connecting to {name} ({address}"
         )
@@ -51,7 +57,9 @@ def test_the_hosts_file_is_there_and_says_what_names_mean(lab: Lab) -> None:
 
 def test_a_windows_pod_has_it_where_windows_looks(lab: Lab) -> None:
     added(lab, "win-me", "w1", etc_hosts=HOSTS)
-    container = lab.start("win-me", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 3600"))
+    container = lab.start(
+        "win-me", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 3600")
+    )
     read = r"Get-Content -Raw C:\Windows\System32\drivers\etc\hosts"
     assert lab.exec(container, "powershell.exe", "-Command", read).out.startswith(HOSTS)
     ran = lab.exec(container, "powershell.exe", "-Command", "ping -n 1 -w 100 alias")
@@ -69,12 +77,18 @@ def test_resolv_conf_has_the_pods_own_options(lab: Lab, options: tuple[str, ...]
     )
 
 
-@pytest.mark.parametrize(("options", "address"), [(("ndots:5",), "192.168.1.8"), (("ndots:4",), "192.168.1.9")])
-def test_a_name_with_dots_enough_is_asked_as_it_stands_first(lab: Lab, options: tuple[str, ...], address: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "address"), [(("ndots:5",), "192.168.1.8"), (("ndots:4",), "192.168.1.9")]
+)
+def test_a_name_with_dots_enough_is_asked_as_it_stands_first(
+    lab: Lab, options: tuple[str, ...], address: str
+) -> None:
     name = f"has-{options[0].replace(':', '-')}"
     added(lab, name, resolver_options=options, nameservers=(served(lab, f"dns-{name}"),))
     container = lab.start(name, "busybox:1.36", command=("sleep", "3600"))
-    assert address in lab.exec(container, "wget", "-T", "1", "http://web.demo.svc.cluster.local").err
+    assert (
+        address in lab.exec(container, "wget", "-T", "1", "http://web.demo.svc.cluster.local").err
+    )
 
 
 def test_a_nameserver_that_is_silent_leaves_its_names_to_the_next(lab: Lab) -> None:
@@ -82,13 +96,18 @@ def test_a_nameserver_that_is_silent_leaves_its_names_to_the_next(lab: Lab) -> N
     added(lab, "two", nameservers=("192.168.1.61", server))
     container = lab.start("two", "busybox:1.36", command=("sleep", "3600"))
     began = time.monotonic()
-    assert "192.168.1.9" in lab.exec(container, "wget", "-T", "1", "http://web.demo.svc.cluster.local.").err
+    assert (
+        "192.168.1.9"
+        in lab.exec(container, "wget", "-T", "1", "http://web.demo.svc.cluster.local.").err
+    )
     assert time.monotonic() - began > 1
 
 
 def test_ipconfig_shows_every_nameserver(lab: Lab) -> None:
     added(lab, "win-two", "w1", nameservers=("10.96.0.10", "1.1.1.1"))
-    container = lab.start("win-two", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 3600"))
+    container = lab.start(
+        "win-two", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 3600")
+    )
     out = lab.exec(container, "ipconfig.exe", "/all").out
     assert "   DNS Servers . . . . . . . . . . . : 10.96.0.10\r\n" + " " * 39 + "1.1.1.1\r\n" in out
 
@@ -100,7 +119,11 @@ def test_a_name_that_stands_for_another_is_followed(lab: Lab) -> None:
     assert "in.demo.svc.cluster.local\tcanonical name = web.demo.svc.cluster.local" in inside
     assert "Name:\tweb.demo.svc.cluster.local\nAddress: 192.168.1.9" in inside
     outside = lab.exec(client, "nslookup", "out.demo.svc.cluster.local.")
-    assert (outside.code, outside.out.count("canonical name = db.example.com"), "No answer" in outside.out) == (
+    assert (
+        outside.code,
+        outside.out.count("canonical name = db.example.com"),
+        "No answer" in outside.out,
+    ) == (
         0,
         2,
         False,

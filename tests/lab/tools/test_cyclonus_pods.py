@@ -51,7 +51,14 @@ def container(port: int, protocol: str) -> Any:
         "name": f"cont-{port}-{short}",
         "image": IMAGE,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["/agnhost", "serve-hostname", f"--{short}", "--http=false", "--port", str(port)],
+        "command": [
+            "/agnhost",
+            "serve-hostname",
+            f"--{short}",
+            "--http=false",
+            "--port",
+            str(port),
+        ],
         "securityContext": {},
         "ports": [{"containerPort": port, "name": f"serve-{port}-{short}", "protocol": protocol}],
         "resources": {},
@@ -60,8 +67,14 @@ def container(port: int, protocol: str) -> Any:
 
 def objects(namespace: str, name: str) -> list[Any]:
     """A pod and its Service."""
-    meta, kinds = {"namespace": namespace, "labels": {"pod": name}}, list(itertools.product(PORTS, PROTOCOLS))
-    ports = [{"name": f"service-port-{each.lower()}-{port}", "protocol": each, "port": port} for port, each in kinds]
+    meta, kinds = (
+        {"namespace": namespace, "labels": {"pod": name}},
+        list(itertools.product(PORTS, PROTOCOLS)),
+    )
+    ports = [
+        {"name": f"service-port-{each.lower()}-{port}", "protocol": each, "port": port}
+        for port, each in kinds
+    ]
     spec = {"terminationGracePeriodSeconds": 0, "containers": [container(*each) for each in kinds]}
     return [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "name": name}, "spec": spec},
@@ -73,7 +86,11 @@ def objects(namespace: str, name: str) -> list[Any]:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     with running_lab(
-        tmp_path_factory.mktemp("cyclonus"), "--profile", "small", "--set", "nodes.windows.taints=[]"
+        tmp_path_factory.mktemp("cyclonus"),
+        "--profile",
+        "small",
+        "--set",
+        "nodes.windows.taints=[]",
     ) as lab:
         for namespace, node in NAMESPACES.items():
             other = next(item for item in NAMESPACES.values() if item != node)
@@ -82,7 +99,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
             lab.kubectl("cordon", other)
             items = [obj for name in "ab" for obj in objects(namespace, name)]
             lab.kubectl("create", "-f", "-", stdin="\n".join(map(json.dumps, items)))
-            lab.kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+            lab.kubectl(
+                "wait", "-n", namespace, "--for=condition=Ready", "pod", "--all", "--timeout=60s"
+            )
             lab.kubectl("uncordon", other)
         yield lab
 
@@ -96,16 +115,30 @@ def address(lab: RunningLab, to: tuple[str, str], *, service: bool = False) -> s
 
 def connect(lab: RunningLab, probe: Probe, host: str) -> subprocess.CompletedProcess[str]:
     (namespace, name), _, port, protocol = probe
-    command = ("/agnhost", "connect", f"{host}:{port}", "--timeout=1s", f"--protocol={protocol.lower()}")
-    return lab.kubectl("exec", name, "-c", f"cont-{PORTS[0]}-tcp", "-n", namespace, "--", *command, check=False)
+    command = (
+        "/agnhost",
+        "connect",
+        f"{host}:{port}",
+        "--timeout=1s",
+        f"--protocol={protocol.lower()}",
+    )
+    return lab.kubectl(
+        "exec", name, "-c", f"cont-{PORTS[0]}-tcp", "-n", namespace, "--", *command, check=False
+    )
 
 
-def table(lab: RunningLab, hosts: dict[tuple[str, str], str], workers: int = 8) -> dict[Probe, bool]:
+def table(
+    lab: RunningLab, hosts: dict[tuple[str, str], str], workers: int = 8
+) -> dict[Probe, bool]:
     """Which probes succeed; each fails by a time-out only."""
     probes = list(itertools.product(PODS, PODS, PORTS, PROTOCOLS))
     with ThreadPoolExecutor(workers) as pool:
         done = list(pool.map(lambda probe: connect(lab, probe, hosts[probe[1]]), probes))
-    strange = [completed.stderr for completed in done if completed.returncode and "TIMEOUT" not in completed.stderr]
+    strange = [
+        completed.stderr
+        for completed in done
+        if completed.returncode and "TIMEOUT" not in completed.stderr
+    ]
     assert strange == []
     return {probe: one.returncode == 0 for probe, one in zip(probes, done, strict=True)}
 
@@ -113,7 +146,9 @@ def table(lab: RunningLab, hosts: dict[tuple[str, str], str], workers: int = 8) 
 def test_the_pods_are_on_both_operating_systems_and_serve(lab: RunningLab) -> None:
     found = {}
     for namespace in NAMESPACES:
-        items = json.loads(lab.kubectl("get", "pods", "-n", namespace, "-o", "json").stdout)["items"]
+        items = json.loads(lab.kubectl("get", "pods", "-n", namespace, "-o", "json").stdout)[
+            "items"
+        ]
         found[namespace] = {item["spec"]["nodeName"] for item in items}
         log = lab.kubectl("logs", "-n", namespace, "a", "-c", "cont-81-udp").stdout
         assert "Serving on port 81." in log
@@ -137,7 +172,11 @@ def test_with_a_policy_the_truth_table_is_what_the_policy_says(lab: RunningLab) 
 
     def allowed(probe: Probe) -> bool:
         source, target, port, protocol = probe
-        return target[1] != "a" or source == target or (source == ("x", "b") and (port, protocol) == (81, "UDP"))
+        return (
+            target[1] != "a"
+            or source == target
+            or (source == ("x", "b") and (port, protocol) == (81, "UDP"))
+        )
 
     found = table(lab, hosts)
     assert {probe: passed for probe, passed in found.items() if passed != allowed(probe)} == {}

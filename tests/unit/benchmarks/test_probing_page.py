@@ -11,7 +11,12 @@ from benchmarks.probing import BEGIN, END, PAGE, Book, Figure, section
 
 
 def figure(
-    method: str, seconds: float, *, run: str = "2026-01-02", wrong: int | None = 0, execs: int | None = 0
+    method: str,
+    seconds: float,
+    *,
+    run: str = "2026-01-02",
+    wrong: int | None = 0,
+    execs: int | None = 0,
 ) -> Figure:
     return Figure(
         size=9, cost=0, policy="half", give_up=1, method=method, run=run, seconds=seconds, execs=execs, pairs=81,
@@ -26,7 +31,12 @@ def book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Book:
 
 
 def row(book: Book) -> list[str]:
-    return [cell.strip() for cell in next(line for line in section(book).splitlines() if "| 9x9 |" in line).split("|")]
+    return [
+        cell.strip()
+        for cell in next(line for line in section(book).splitlines() if "| 9x9 |" in line).split(
+            "|"
+        )
+    ]
 
 
 def test_methods_of_one_run_are_compared(book: Book) -> None:
@@ -36,7 +46,9 @@ def test_methods_of_one_run_are_compared(book: Book) -> None:
     assert row(book)[13] == "A"
 
 
-def test_methods_of_different_runs_are_not_compared_and_said_to_be_of_different_runs(book: Book) -> None:
+def test_methods_of_different_runs_are_not_compared_and_said_to_be_of_different_runs(
+    book: Book,
+) -> None:
     book.put(figure("warm", 2.0))
     book.put(figure("naive-3", 20.0, run="2026-01-03"))
     assert row(book)[10] == "-"

@@ -27,7 +27,9 @@ def written(path: Path, *results: dict[str, Any], **run: Any) -> str:
     return str(path)
 
 
-def test_diff_prints_what_became_worse_and_ends_with_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_prints_what_became_worse_and_ends_with_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old = written(tmp_path / "old.json", decided("DEMO-7", {NEW: "CONFIRMED"}))
     new = written(tmp_path / "new.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     assert main(["diff", old, new]) == 1
@@ -36,7 +38,9 @@ def test_diff_prints_what_became_worse_and_ends_with_one(tmp_path: Path, capsys:
     assert main(["diff", "--format", "json", old, old]) == 0
 
 
-def test_a_report_is_found_by_the_folder_of_its_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_found_by_the_folder_of_its_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     written(tmp_path / "conformance.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     assert main(["show", str(tmp_path)]) == 0
     assert "VIOLATED     DEMO-7    DEMO-7 was VIOLATED" in capsys.readouterr().out
@@ -58,7 +62,11 @@ def test_every_report_that_is_kept_is_summed_up_again(
     said = capsys.readouterr().out
     assert said.splitlines()[0].startswith(f"run {report['run']['id']} of ")
     assert all(f"gate: {gate['headline']}\n" in said for gate in report["gates"])
-    assert all(f"      {line}\n" in said for gate in report["gates"] for line in grouped(gate["obstacles"], {}))
+    assert all(
+        f"      {line}\n" in said
+        for gate in report["gates"]
+        for line in grouped(gate["obstacles"], {})
+    )
     assert f"(exit code {report['run']['exit_code']}: " in said
 
 
@@ -78,7 +86,9 @@ def handed_over(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> list[str
     return list(became.value.args)
 
 
-def test_a_rerun_leaves_its_report_where_a_run_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_rerun_leaves_its_report_where_a_run_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """In the folder in which it was typed, also where the suite was installed as a package."""
     report = stored("leak").plain
     report["suite"]["catalog"] = digest()
@@ -99,7 +109,11 @@ def test_a_rerun_leaves_its_report_where_a_run_does(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_run_may_be_told_to_keep_no_cache(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], environment: str, kept: bool
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: list[str],
+    environment: str,
+    kept: bool,
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", environment)
     monkeypatch.chdir(tmp_path)
@@ -113,7 +127,12 @@ def test_pytest_takes_what_a_run_hands_over(
 ) -> None:
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     arguments = ["run", *options, "--collect-only", "-q", "--report-dir=elsewhere"]
-    done = subprocess.run([sys.executable, "-m", "conformance.cli", *arguments], cwd=tmp_path, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", *arguments],
+        cwd=tmp_path,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0
 
 
@@ -129,7 +148,9 @@ def test_a_signal_to_the_command_reaches_the_run(tmp_path: Path, number: signal.
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "conformance.cli", "run", "-p", "waiting", "--collect-only"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
+    ) as process:
         pid, until = tmp_path / "pid", time.monotonic() + 60
         while not pid.exists() and time.monotonic() < until:
             time.sleep(0.05)
@@ -197,13 +218,18 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
         assert told in capsys.readouterr().err
 
 
-def test_markdown_begins_with_the_answer_and_keeps_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markdown_begins_with_the_answer_and_keeps_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     assert main(["show", one, "--format", "markdown"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["# 1 claim is violated", "```"]
     assert lines[-1] == "```"
-    one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": "it said ```` and ended"})
+    one = written(
+        tmp_path / "r.json",
+        decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": "it said ```` and ended"},
+    )
     main(["show", one, "--format", "markdown"])
     lines = capsys.readouterr().out.splitlines()
     assert (lines[1], lines[-1]) == ("`````", "`````"), "nothing that a cluster says ends the block"
@@ -228,7 +254,12 @@ def test_who_stops_reading_gets_no_traceback(command: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", *command], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        [sys.executable, "-m", *command],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")

@@ -13,7 +13,9 @@ from conformance.marks import manifest, needs, smoke, verifies
 
 
 def test_an_unknown_claim_is_refused_with_its_neighbours() -> None:
-    with pytest.raises(pytest.UsageError, match=r"verifies\('VXLAN-19'\): no such claim; meant VXLAN-9"):
+    with pytest.raises(
+        pytest.UsageError, match=r"verifies\('VXLAN-19'\): no such claim; meant VXLAN-9"
+    ):
         verifies("VXLAN-19")
 
 
@@ -26,13 +28,18 @@ def test_an_active_half_must_be_known_to_the_catalog() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"applies": {"modes": ["vxlan"]}}, "name the part; what holds for the whole claim, the catalog says"),
+        (
+            {"applies": {"modes": ["vxlan"]}},
+            "name the part; what holds for the whole claim, the catalog says",
+        ),
         ({"provisional": True}, "name the part"),
         ({"part": "p", "applies": {"modus": ["vxlan"]}}, "part='p'.*unknown key 'modus'"),
         ({"part": "p", "applies": {"modes": ["overlay"]}}, "expected some of vxlan, bgp"),
     ],
 )
-def test_conditions_are_those_of_a_part_and_in_the_catalogs_words(given: dict[str, Any], words: str) -> None:
+def test_conditions_are_those_of_a_part_and_in_the_catalogs_words(
+    given: dict[str, Any], words: str
+) -> None:
     with pytest.raises(pytest.UsageError, match=words):
         verifies("CONN-3", **given)
 
@@ -61,7 +68,10 @@ def test_each_build_is_one_of_those_by_which_parts_are_told_apart(build: int) ->
     told = marks.each_build("CONN-6", "by {build}").mark.args[1]
     (own,) = [one for one in told if Version.of(build, 1432) in Range(one.values[0])]
     mark = own.marks[0].kwargs
-    assert (mark["part"], str(mark["applies"].windows_builds)) == (f"by {own.id.replace('-', ' ')}", own.values[0])
+    assert (mark["part"], str(mark["applies"].windows_builds)) == (
+        f"by {own.id.replace('-', ' ')}",
+        own.values[0],
+    )
 
 
 def test_smoke_is_a_plain_mark() -> None:

@@ -55,7 +55,14 @@ def test_what_agrees_is_asked_again_sooner_than_what_is_waited_for() -> None:
         ask, is_open, within=30, agree=3, every=1, agree_every=0.25, description="it opens", clock=clock
     )  # fmt: skip
     soon_and_then_less_often = [0.0, 0.25, 0.75, 1.75]
-    assert [answer.asked_at for answer in settled.answers] == [*soon_and_then_less_often, 2.75, 3.0, 4.0, 4.25, 4.5]
+    assert [answer.asked_at for answer in settled.answers] == [
+        *soon_and_then_less_often,
+        2.75,
+        3.0,
+        4.0,
+        4.25,
+        4.5,
+    ]
 
 
 def test_one_wrong_answer_starts_the_row_anew() -> None:
@@ -67,7 +74,9 @@ def test_one_wrong_answer_starts_the_row_anew() -> None:
 
 def test_an_unmet_wait_lasts_its_budget_and_no_longer() -> None:
     clock = FakeClock()
-    settled = until(answers(clock, ["shut"]), is_open, within=10, every=1, description="it opens", clock=clock)
+    settled = until(
+        answers(clock, ["shut"]), is_open, within=10, every=1, description="it opens", clock=clock
+    )
     assert not settled.converged
     assert settled.seconds == 10.0
     assert len(settled.seen) == 11
@@ -76,7 +85,13 @@ def test_an_unmet_wait_lasts_its_budget_and_no_longer() -> None:
 @pytest.mark.parametrize("within", [0.0, 5.0])
 def test_even_without_time_it_asks_twice(within: float) -> None:
     clock = FakeClock()
-    settled = until(answers(clock, ["shut"], takes=60), is_open, within=within, description="it opens", clock=clock)
+    settled = until(
+        answers(clock, ["shut"], takes=60),
+        is_open,
+        within=within,
+        description="it opens",
+        clock=clock,
+    )
     assert settled.seen == ("shut", "shut")
 
 
@@ -92,7 +107,13 @@ def test_a_hopeless_answer_ends_the_wait_at_once() -> None:
     clock = FakeClock()
     ask = answers(clock, ["shut", "broken", "open"])
     settled = until(
-        ask, is_open, within=30, every=1, description="it opens", clock=clock, hopeless=lambda one: one == "broken"
+        ask,
+        is_open,
+        within=30,
+        every=1,
+        description="it opens",
+        clock=clock,
+        hopeless=lambda one: one == "broken",
     )
     assert (settled.converged, settled.seen) == (False, ("shut", "broken"))
 
@@ -119,7 +140,14 @@ def test_nonsense_is_refused(wrong: dict[str, float]) -> None:
 
 def test_holding_asks_for_its_whole_time() -> None:
     clock = FakeClock()
-    held = hold(answers(clock, ["open"]), is_open, seconds=5, every=1, description="it stays open", clock=clock)
+    held = hold(
+        answers(clock, ["open"]),
+        is_open,
+        seconds=5,
+        every=1,
+        description="it stays open",
+        clock=clock,
+    )
     assert held.converged
     assert len(held.seen) == 6
 
@@ -127,7 +155,11 @@ def test_holding_asks_for_its_whole_time() -> None:
 def test_holding_ends_at_once_with_the_first_wrong_answer() -> None:
     clock = FakeClock()
     held = hold(
-        answers(clock, ["open", "open", "shut", "open"]), is_open, seconds=60, description="it stays", clock=clock
+        answers(clock, ["open", "open", "shut", "open"]),
+        is_open,
+        seconds=60,
+        description="it stays",
+        clock=clock,
     )
     assert not held.converged
     assert held.seen == ("open", "open", "shut")
@@ -135,7 +167,14 @@ def test_holding_ends_at_once_with_the_first_wrong_answer() -> None:
 
 def test_holding_for_no_time_still_asks_twice() -> None:
     clock = FakeClock()
-    assert len(hold(answers(clock, ["open"]), is_open, seconds=0, description="it stays", clock=clock).seen) == 2
+    assert (
+        len(
+            hold(
+                answers(clock, ["open"]), is_open, seconds=0, description="it stays", clock=clock
+            ).seen
+        )
+        == 2
+    )
 
 
 def test_a_deadline_is_shared_by_what_it_is_given_to() -> None:

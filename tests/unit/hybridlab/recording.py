@@ -111,10 +111,18 @@ class RecordingDataplane(Recorder):
         for program in endpoints.values():
             for tier in (*program.ingress, *program.egress):
                 for rule in tier.rules:
-                    named = {*rule.match.src_sets, *rule.match.dst_sets, *rule.match.dst_ip_port_sets}
-                    assert named <= sets.keys(), f"{node}: sets {named - sets.keys()} were never sent"
+                    named = {
+                        *rule.match.src_sets,
+                        *rule.match.dst_sets,
+                        *rule.match.dst_ip_port_sets,
+                    }
+                    assert named <= sets.keys(), (
+                        f"{node}: sets {named - sets.keys()} were never sent"
+                    )
 
-    async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
+    async def set_fault_rules(
+        self, scope: str, name: str, rules: Sequence[tuple[str, str]]
+    ) -> None:
         if not self.deaf:
             self.faults.setdefault(scope, {})[name] = [f"{chain}: {rule}" for chain, rule in rules]
 

@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime
 
-MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 86400 * 365
+MINUTE = 60
+HOUR = 3600
+DAY = 86400
+YEAR = 86400 * 365
 
 
 def duration(seconds: int) -> str:  # noqa: PLR0911 (one line per scale)

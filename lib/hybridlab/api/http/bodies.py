@@ -55,7 +55,9 @@ def write_options(request: web.BaseRequest) -> WriteOptions:
     applying = request.content_type in APPLY
     validation = query.get("fieldValidation", "") or "Warn"
     if validation not in {"Ignore", "Warn", "Strict"}:
-        raise options_invalid(kind, unsupported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+        raise options_invalid(
+            kind, unsupported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn"))
+        )
     dry_run = query.get("dryRun", "")
     if dry_run not in {"", "All"}:
         raise options_invalid(kind, unsupported("dryRun", [dry_run], ("All",)))
@@ -64,7 +66,9 @@ def write_options(request: web.BaseRequest) -> WriteOptions:
         detail = f"Too long: may not be more than {_MANAGER_LIMIT} bytes"
         raise options_invalid(kind, Cause("FieldValueTooLong", "fieldManager", detail))
     if request.method == "PATCH" and "force" in query and not applying:
-        raise options_invalid(kind, forbidden_field("force", "may not be specified for non-apply patch"))
+        raise options_invalid(
+            kind, forbidden_field("force", "may not be specified for non-apply patch")
+        )
     if not manager and not applying:
         manager = request.headers.get("User-Agent", "").partition("/")[0][:128]
     return WriteOptions(
@@ -81,7 +85,9 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
     raw = await request.read()
     body: Any = {}
     if raw.strip():
-        body = protobuf.decode(raw) if request.content_type == protobuf.CONTENT_TYPE else _parse(raw)
+        body = (
+            protobuf.decode(raw) if request.content_type == protobuf.CONTENT_TYPE else _parse(raw)
+        )
     if not isinstance(body, dict):
         raise bad_request("DeleteOptions must be an object")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
@@ -126,7 +132,9 @@ async def body_of(request: web.BaseRequest, accepted: frozenset[str], kind_wante
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
     if kind == protobuf.CONTENT_TYPE and "application/json" in accepted:
         return protobuf.decode(await request.read())
-    is_yaml = (kind in APPLY and kind in accepted) or (kind == YAML and "application/json" in accepted)
+    is_yaml = (kind in APPLY and kind in accepted) or (
+        kind == YAML and "application/json" in accepted
+    )
     if not is_yaml and kind not in accepted and kind != "*/*":
         raise unsupported_media_type()
     return _parse(await request.read(), kind_wanted, yaml=is_yaml)
@@ -138,8 +146,13 @@ def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
     except orjson.JSONDecodeError:
         if not yaml:
             problem = _json_problem(raw)
-            raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}") from None
-        from hybridlab.api.http.yaml_bodies import YamlProblem, from_yaml  # 30 ms, and most labs never see YAML
+            raise _unrecognized(
+                raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}"
+            ) from None
+        from hybridlab.api.http.yaml_bodies import (  # 30 ms, and most labs never see YAML
+            YamlProblem,
+            from_yaml,
+        )
 
         try:
             body = from_yaml(raw)
@@ -147,7 +160,9 @@ def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
             raise _unrecognized(raw, kind_wanted, str(error)) from error
     if kind_wanted and not isinstance(body, dict):
         problem = f"json: cannot unmarshal {_JSON_NAMES.get(type(body), 'null')} into Go value of type {_TYPE_META}"
-        raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}")
+        raise _unrecognized(
+            raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}"
+        )
     return body
 
 
@@ -159,9 +174,17 @@ def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
     """Return the refusal of a body that cannot be read, with its beginning."""
     if not kind:
         return bad_request(f"error decoding patch: {why.rpartition('json parse error: ')[2]}")
-    shown = "<empty>" if not raw else raw[:6].decode(errors="replace") if raw.startswith(b"{") else raw[:6].hex()
+    shown = (
+        "<empty>"
+        if not raw
+        else raw[:6].decode(errors="replace")
+        if raw.startswith(b"{")
+        else raw[:6].hex()
+    )
     more = " ..." if len(raw) > 6 else ""
-    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown}{more})")
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {why} ({shown}{more})"
+    )
 
 
 def _json_problem(raw: bytes) -> str:

@@ -56,10 +56,13 @@ def _selector(path: str) -> Callable[[Obj], str]:
 
 
 def _containers(part: str) -> Callable[[Obj], str]:
-    return lambda obj: ",".join(item.get(part, "") for item in _at(obj, "spec.template.spec.containers", []))
+    return lambda obj: ",".join(
+        item.get(part, "") for item in _at(obj, "spec.template.spec.containers", [])
+    )
 
 
-NAME, AGE = Column("Name", _name), Column("Age", _age)
+NAME = Column("Name", _name)
+AGE = Column("Age", _age)
 CREATED = Column("Created At", _created, type="date")
 _TEMPLATE = (
     Column("Containers", _containers("name"), wide=True),
@@ -69,9 +72,13 @@ _TEMPLATE = (
 
 
 def _node_status(node: Obj) -> str:
-    ready = next((item for item in _at(node, "status.conditions", []) if item["type"] == "Ready"), None)
+    ready = next(
+        (item for item in _at(node, "status.conditions", []) if item["type"] == "Ready"), None
+    )
     status = "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"
-    return f"{status},SchedulingDisabled" if _at(node, "spec.unschedulable", default=False) else status
+    return (
+        f"{status},SchedulingDisabled" if _at(node, "spec.unschedulable", default=False) else status
+    )
 
 
 def _node_roles(node: Obj) -> str:
@@ -83,7 +90,9 @@ def _node_roles(node: Obj) -> str:
 
 def _node_address(kind: str) -> Callable[[Obj], str]:
     def value(node: Obj) -> str:
-        found = (item["address"] for item in _at(node, "status.addresses", []) if item["type"] == kind)
+        found = (
+            item["address"] for item in _at(node, "status.addresses", []) if item["type"] == kind
+        )
         return next(found, NONE)
 
     return value
@@ -138,7 +147,9 @@ def _slice_ports(item: Obj) -> str:
 
 
 def _slice_endpoints(item: Obj) -> str:
-    return _listed([address for endpoint in item.get("endpoints") or () for address in endpoint["addresses"]])
+    return _listed(
+        [address for endpoint in item.get("endpoints") or () for address in endpoint["addresses"]]
+    )
 
 
 def _event_last_seen(event: Obj) -> str:
@@ -154,7 +165,12 @@ def _event_object(event: Obj) -> str:
 
 def _event_source(event: Obj) -> str:
     source = event.get("source") or event.get("deprecatedSource") or {}
-    component = source.get("component") or event.get("reportingComponent") or event.get("reportingController") or ""
+    component = (
+        source.get("component")
+        or event.get("reportingComponent")
+        or event.get("reportingController")
+        or ""
+    )
     return ", ".join(part for part in (component, source.get("host", "")) if part)
 
 
@@ -182,19 +198,27 @@ def _available(registration: Obj) -> str:
     found = next((item for item in conditions if item["type"] == "Available"), None)
     if found is None:
         return "Unknown"
-    return str(found["status"]) if found["status"] == "True" else f"{found['status']} ({found.get('reason', '')})"
+    return (
+        str(found["status"])
+        if found["status"] == "True"
+        else f"{found['status']} ({found.get('reason', '')})"
+    )
 
 
 def _condition(kind: str) -> Callable[[Obj], str]:
     def value(obj: Obj) -> str:
-        found = next((item for item in _at(obj, "status.conditions", []) if item["type"] == kind), None)
+        found = next(
+            (item for item in _at(obj, "status.conditions", []) if item["type"] == kind), None
+        )
         return str(found["status"]) if found else ""
 
     return value
 
 
 def _since(obj: Obj) -> str:
-    found = next((item for item in _at(obj, "status.conditions", []) if item["type"] == "Available"), None)
+    found = next(
+        (item for item in _at(obj, "status.conditions", []) if item["type"] == "Available"), None
+    )
     return age(found.get("lastTransitionTime")) if found else ""
 
 
@@ -206,7 +230,9 @@ _EVENTS = (
     Column("Subobject", lambda obj: _at(obj, "involvedObject.fieldPath", ""), wide=True),
     Column("Source", _event_source, wide=True),
     Column("Message", _event_message),
-    Column("First Seen", lambda obj: age(obj.get("firstTimestamp") or obj.get("eventTime")), wide=True),
+    Column(
+        "First Seen", lambda obj: age(obj.get("firstTimestamp") or obj.get("eventTime")), wide=True
+    ),
     Column("Count", lambda obj: obj.get("count") or 1, wide=True),
     Column("Name", _name, wide=True),
 )
@@ -229,7 +255,11 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         AGE,
         Column("IP", lambda pod: _at(pod, "status.podIP", "") or NONE, wide=True),
         Column("Node", lambda pod: _at(pod, "spec.nodeName", "") or NONE, wide=True),
-        Column("Nominated Node", lambda pod: _at(pod, "status.nominatedNodeName", "") or NONE, wide=True),
+        Column(
+            "Nominated Node",
+            lambda pod: _at(pod, "status.nominatedNodeName", "") or NONE,
+            wide=True,
+        ),
         Column("Readiness Gates", lambda pod: NONE, wide=True),
     ),
     "nodes": (
@@ -255,7 +285,10 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     ),
     "deployments.apps": (
         NAME,
-        Column("Ready", lambda obj: f"{_at(obj, 'status.readyReplicas', 0)}/{_at(obj, 'spec.replicas', 0)}"),
+        Column(
+            "Ready",
+            lambda obj: f"{_at(obj, 'status.readyReplicas', 0)}/{_at(obj, 'spec.replicas', 0)}",
+        ),
         Column("Up-to-date", _path("status.updatedReplicas", 0)),
         Column("Available", _path("status.availableReplicas", 0)),
         AGE,
@@ -276,7 +309,9 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Ready", _path("status.numberReady", 0), type="integer"),
         Column("Up-to-date", _path("status.updatedNumberScheduled", 0), type="integer"),
         Column("Available", _path("status.numberAvailable", 0), type="integer"),
-        Column("Node Selector", lambda obj: _labels(_at(obj, "spec.template.spec.nodeSelector", {}))),
+        Column(
+            "Node Selector", lambda obj: _labels(_at(obj, "spec.template.spec.nodeSelector", {}))
+        ),
         AGE,
         *_TEMPLATE,
     ),
@@ -288,7 +323,11 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Endpoints", _slice_endpoints),
         AGE,
     ),
-    "networkpolicies.networking.k8s.io": (NAME, Column("Pod-Selector", _selector("spec.podSelector")), AGE),
+    "networkpolicies.networking.k8s.io": (
+        NAME,
+        Column("Pod-Selector", _selector("spec.podSelector")),
+        AGE,
+    ),
     "namespaces": (NAME, Column("Status", _path("status.phase", "")), AGE),
     "events": _EVENTS,
     "events.events.k8s.io": _EVENTS,
@@ -297,10 +336,20 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Data", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
         AGE,
     ),
-    "secrets": (NAME, Column("Type", _path("type", "")), Column("Data", lambda obj: len(obj.get("data") or ())), AGE),
+    "secrets": (
+        NAME,
+        Column("Type", _path("type", "")),
+        Column("Data", lambda obj: len(obj.get("data") or ())),
+        AGE,
+    ),
     "serviceaccounts": (NAME, Column("Secrets", lambda obj: len(obj.get("secrets") or ())), AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
-    "apiservices.apiregistration.k8s.io": (NAME, Column("Service", _service_of), Column("Available", _available), AGE),
+    "apiservices.apiregistration.k8s.io": (
+        NAME,
+        Column("Service", _service_of),
+        Column("Available", _available),
+        AGE,
+    ),
     "leases.coordination.k8s.io": (NAME, Column("Holder", _path("spec.holderIdentity", "")), AGE),
     "poddisruptionbudgets.policy": (
         NAME,

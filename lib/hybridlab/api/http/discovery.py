@@ -81,7 +81,9 @@ class Discovery:
             case ["apis", group]:
                 return self._cached(f"/{group}", lambda: self._group_or_404(group)), False
             case ["apis", group, version]:
-                return self._cached(f"/{group}/{version}", lambda: self._resources(group, version)), False
+                return self._cached(
+                    f"/{group}/{version}", lambda: self._resources(group, version)
+                ), False
         return None
 
     def groups(self) -> dict[str, list[str]]:
@@ -94,7 +96,9 @@ class Discovery:
         for versions in found.values():
             versions.sort(key=version_order)
         known = {group: place for place, group in enumerate(_GROUP_ORDER)}
-        return dict(sorted(found.items(), key=lambda item: (known.get(item[0], len(known)), item[0])))
+        return dict(
+            sorted(found.items(), key=lambda item: (known.get(item[0], len(known)), item[0]))
+        )
 
     def _of(self, group: str, version: str) -> list[Resource]:
         return [item for item in self._catalogue if (item.group, item.version) == (group, version)]
@@ -104,11 +108,15 @@ class Discovery:
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
 
     def _group(self, group: str, versions: Iterable[str]) -> Obj:
-        listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+        listed = [
+            {"groupVersion": f"{group}/{version}", "version": version} for version in versions
+        ]
         return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
     def _groups(self) -> Obj:
-        groups = [self._group(group, versions) for group, versions in self.groups().items() if group]
+        groups = [
+            self._group(group, versions) for group, versions in self.groups().items() if group
+        ]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def _group_or_404(self, group: str) -> Obj:
@@ -150,7 +158,12 @@ class Discovery:
         group_version = f"{group}/{version}" if group else version
         # the core group's list has no apiVersion on a real server either
         version_of_list = {"apiVersion": "v1"} if group else {}
-        return {"kind": "APIResourceList", **version_of_list, "groupVersion": group_version, "resources": listed}
+        return {
+            "kind": "APIResourceList",
+            **version_of_list,
+            "groupVersion": group_version,
+            "resources": listed,
+        }
 
     def _aggregated(self, *, core: bool) -> Obj:
         items = []
@@ -161,12 +174,19 @@ class Discovery:
                 {
                     "version": version,
                     "freshness": "Current",
-                    "resources": [self._aggregated_resource(resource) for resource in self._of(group, version)],
+                    "resources": [
+                        self._aggregated_resource(resource) for resource in self._of(group, version)
+                    ],
                 }
                 for version in versions
             ]
             items.append({"metadata": {"name": group} if group else {}, "versions": listed})
-        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
 
     @staticmethod
     def _aggregated_resource(resource: Resource) -> Obj:
@@ -186,6 +206,12 @@ class Discovery:
             for name in sorted(resource.subresources):
                 kind, group, version, verbs = _subresource(resource, name)
                 own = (group, version) == (resource.group, resource.version)
-                shown = {"group": "" if own else group, "version": "" if own else version, "kind": kind}
-                entry["subresources"].append({"subresource": name, "responseKind": shown, "verbs": list(verbs)})
+                shown = {
+                    "group": "" if own else group,
+                    "version": "" if own else version,
+                    "kind": kind,
+                }
+                entry["subresources"].append(
+                    {"subresource": name, "responseKind": shown, "verbs": list(verbs)}
+                )
         return entry

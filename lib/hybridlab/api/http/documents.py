@@ -29,14 +29,31 @@ class Documents:
         if request.method not in {"GET", "HEAD"}:
             raise no_such_resource()
         if path in HEALTH:
-            return text_reply("[+]ping ok\n[+]store ok\nhealthz check passed\n" if "verbose" in request.query else "ok")
+            return text_reply(
+                "[+]ping ok\n[+]store ok\nhealthz check passed\n"
+                if "verbose" in request.query
+                else "ok"
+            )
         stripped = path.rstrip("/")
         accept = request.headers.get("Accept", "")
         if stripped == "/version":
             return json_reply(self._version())
         if stripped == "":
-            return json_reply({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3",
-                                         "/readyz", "/version"]})  # fmt: skip
+            return json_reply(
+                {
+                    "paths": [
+                        "/api",
+                        "/api/v1",
+                        "/apis",
+                        "/healthz",
+                        "/livez",
+                        "/openapi/v2",
+                        "/openapi/v3",
+                        "/readyz",
+                        "/version",
+                    ]
+                }
+            )
         if stripped == "/openapi/v2" and openapi_protobuf.ACCEPTED in accept:
             body = openapi_protobuf.encoded(self._openapi.swagger())
             return web.Response(body=body, headers={"Content-Type": openapi_protobuf.CONTENT_TYPE})
@@ -44,7 +61,9 @@ class Documents:
             if not accepts_json(accept):
                 raise not_acceptable()
             return json_reply(self._openapi_document(stripped))
-        found = self._discovery.answer(stripped, aggregated="as=APIGroupDiscoveryList" in accept and "v=v2;" in accept)
+        found = self._discovery.answer(
+            stripped, aggregated="as=APIGroupDiscoveryList" in accept and "v=v2;" in accept
+        )
         if found is None:
             raise NoSuchPage
         document, aggregated = found

@@ -16,7 +16,11 @@ from hybridlab.api.errors import bad_request, internal, not_found, status_of
 from hybridlab.api.http.aio import WSMsgType, web
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
+STDIN = 0
+STDOUT = 1
+STDERR = 2
+STATUS = 3
+CLOSE = 255
 _STDIN_LIMIT = 1 << 20
 
 
@@ -43,7 +47,9 @@ def choose_container(pod: Obj, asked: str) -> str:
             raise bad_request(f"container {asked} is not valid for pod {name}")
         return asked
     containers = [item["name"] for item in pod["spec"]["containers"]]
-    default = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    default = (pod["metadata"].get("annotations") or {}).get(
+        "kubectl.kubernetes.io/default-container"
+    )
     if default in containers:
         return str(default)
     if len(containers) == 1:
@@ -86,7 +92,9 @@ class _Channel:
     """One output channel (a ChannelWriter)."""
 
     def __init__(self, socket: web.WebSocketResponse, number: int, *, open_: bool) -> None:
-        self._socket, self._prefix, self._open = socket, bytes([number]), open_
+        self._socket = socket
+        self._prefix = bytes([number])
+        self._open = open_
 
     async def send(self, data: bytes) -> None:
         """Send some output; nothing when the client did not ask for this channel."""
@@ -121,7 +129,9 @@ def _failure(message: str) -> Obj:
     return {key: value for key, value in status.items() if key not in {"kind", "apiVersion"}}
 
 
-async def run(request: web.BaseRequest, asked: ExecRequest, agent: NodeAgent | None) -> web.WebSocketResponse:
+async def run(
+    request: web.BaseRequest, asked: ExecRequest, agent: NodeAgent | None
+) -> web.WebSocketResponse:
     """Serve one exec from the upgrade to the end."""
     socket = web.WebSocketResponse(protocols=PROTOCOLS, max_msg_size=0, compress=False)
     await socket.prepare(request)
@@ -169,7 +179,10 @@ async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | 
 
 
 async def _execute(
-    socket: web.WebSocketResponse, asked: ExecRequest, agent: NodeAgent | None, stdin: asyncio.StreamReader | None
+    socket: web.WebSocketResponse,
+    asked: ExecRequest,
+    agent: NodeAgent | None,
+    stdin: asyncio.StreamReader | None,
 ) -> None:
     """Run the command and send its output and its end.  Raises StreamCut when the connection is to be cut."""
     problem = problem_before_start(asked.pod, asked.container)
@@ -190,7 +203,9 @@ async def _execute(
         except StreamCut:
             raise
         except Exception as error:
-            asyncio.get_running_loop().call_exception_handler({"message": "exec failed", "exception": error})
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "exec failed", "exception": error}
+            )
             status = _failure(f"error executing command in container: {error}")
     if status is not None and not socket.closed:
         await socket.send_bytes(bytes([STATUS]) + orjson.dumps(status))

@@ -22,7 +22,16 @@ from hybridlab.api.errors import (
 )
 from hybridlab.api.http import execs, logs
 from hybridlab.api.http.aio import ClientConnectionResetError, web
-from hybridlab.api.http.bodies import APPLY, JSON, PATCHES, STRATEGIC, body_of, delete_options, flag, write_options
+from hybridlab.api.http.bodies import (
+    APPLY,
+    JSON,
+    PATCHES,
+    STRATEGIC,
+    body_of,
+    delete_options,
+    flag,
+    write_options,
+)
 from hybridlab.api.http.documents import HEALTH, PUBLIC, Documents
 from hybridlab.api.http.paths import Request, parse
 from hybridlab.api.http.replies import (
@@ -59,7 +68,9 @@ AgentOf = Callable[[str], NodeAgent | None]
 class Handler:
     """Answers requests."""
 
-    def __init__(self, core: Core, agent_of: AgentOf, interference: Interference, address: str) -> None:
+    def __init__(
+        self, core: Core, agent_of: AgentOf, interference: Interference, address: str
+    ) -> None:
         self._core = core
         self._operations = core.operations
         self._agent_of = agent_of
@@ -81,7 +92,9 @@ class Handler:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {BODY_LIMIT}"
             reply = error_reply(ApiError(413, "RequestEntityTooLarge", message))
-        except ClientConnectionResetError:  # the client left while it was written to, as watches and logs end
+        except (
+            ClientConnectionResetError
+        ):  # the client left while it was written to, as watches and logs end
             if request.transport is not None and not request.transport.is_closing():
                 raise
             return web.Response()  # to nobody
@@ -89,7 +102,9 @@ class Handler:
             raise
         except Exception as error:
             loop = asyncio.get_running_loop()
-            loop.call_exception_handler({"message": f"API server: {request.method} {path}", "exception": error})
+            loop.call_exception_handler(
+                {"message": f"API server: {request.method} {path}", "exception": error}
+            )
             reply = self._failed(request, internal(f"{type(error).__name__}: {error}"))
         self._note(note, reply.status)
         if isinstance(reply, web.Response) and prefers_yaml(request.headers.get("Accept", "")):
@@ -108,7 +123,11 @@ class Handler:
     def _note(self, note: _Note, code: int) -> None:
         if not note.noted:
             note.noted = True
-            self.audit.note(Entry(note.verb, note.resource, note.namespace, note.name, note.user, note.agent, code))
+            self.audit.note(
+                Entry(
+                    note.verb, note.resource, note.namespace, note.name, note.user, note.agent, code
+                )
+            )
 
     async def _answer(self, request: web.BaseRequest, path: str, note: _Note) -> web.StreamResponse:
         if path not in HEALTH:
@@ -136,8 +155,11 @@ class Handler:
         self._core.authorizer.check(user, about.verb, _asked(about, query.get("fieldSelector", "")))
         return await self._resource(request, about, user, note)
 
-    async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
-        target, verb = about.target, about.verb
+    async def _resource(
+        self, request: web.BaseRequest, about: Request, user: User, note: _Note
+    ) -> web.StreamResponse:
+        target = about.target
+        verb = about.verb
         if target.subresource and target.subresource != "status":
             return await self._subresource(request, about, user, note)
         if "create" in target.resource.verbs and target.resource.verbs == ("create",):
@@ -148,14 +170,19 @@ class Handler:
             return await self._delete(request, about, user)
         return await self._write(request, about, user)
 
-    async def _read(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
-        target, query = about.target, request.query
-        resource, namespace = target.resource, target.namespace or None
+    async def _read(
+        self, request: web.BaseRequest, about: Request, user: User, note: _Note
+    ) -> web.StreamResponse:
+        target = about.target
+        query = request.query
+        resource = target.resource
+        namespace = target.namespace or None
         accept = request.headers.get("Accept", "")
         if not accepts_json(accept):
             raise not_acceptable()
         include = query.get("includeObject") or "Metadata"
-        as_table, as_partial = wants(accept, "Table"), wants(accept, "PartialObjectMetadata")
+        as_table = wants(accept, "Table")
+        as_partial = wants(accept, "PartialObjectMetadata")
         if as_table and include not in _INCLUDED:
             why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
             raise bad_request(f"Unable to convert to Table as requested: {why}")
@@ -164,14 +191,24 @@ class Handler:
             self._check_tier(user, "get", target, obj)
             if as_table:
                 meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-                return json_reply(table(resource, [obj], meta, include=include), warnings=resource.warnings)
+                return json_reply(
+                    table(resource, [obj], meta, include=include), warnings=resource.warnings
+                )
             return json_reply(partial(obj) if as_partial else obj, warnings=resource.warnings)
         if about.verb == "watch":
             self._note(note, 200)
-            return await self._watching.serve(request, resource, namespace, _shown_as(resource, accept, include))
-        labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+            return await self._watching.serve(
+                request, resource, namespace, _shown_as(resource, accept, include)
+            )
+        labels = query.get("labelSelector", "")
+        fields = query.get("fieldSelector", "")
         page = self._operations.page(
-            resource, namespace, labels, fields, limit=_limit(query), token=query.get("continue", "")
+            resource,
+            namespace,
+            labels,
+            fields,
+            limit=_limit(query),
+            token=query.get("continue", ""),
         )
         meta = {"resourceVersion": page.revision}
         if page.next:
@@ -179,15 +216,26 @@ class Handler:
             if not labels and not fields:
                 meta["remainingItemCount"] = page.remaining
         if as_table:
-            return json_reply(table(resource, page.items, meta, include=include), warnings=resource.warnings)
+            return json_reply(
+                table(resource, page.items, meta, include=include), warnings=resource.warnings
+            )
         if wants(accept, "PartialObjectMetadataList"):
             listed = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            return json_reply({**listed, "metadata": meta, "items": [partial(item) for item in page.items]})
-        whole: Obj = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
-        return json_reply({**whole, "items": _items(resource, page.items)}, warnings=resource.warnings)
+            return json_reply(
+                {**listed, "metadata": meta, "items": [partial(item) for item in page.items]}
+            )
+        whole: Obj = {
+            "kind": f"{resource.kind}List",
+            "apiVersion": resource.api_version,
+            "metadata": meta,
+        }
+        return json_reply(
+            {**whole, "items": _items(resource, page.items)}, warnings=resource.warnings
+        )
 
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
-        target, verb = about.target, about.verb
+        target = about.target
+        verb = about.verb
         if not target.resource.emulated:
             raise not_emulated(target.resource.name)
         options = write_options(request)
@@ -195,11 +243,15 @@ class Handler:
         if verb == "create":
             body = await body_of(request, JSON, target.resource.kind)
             self._check_tier(user, verb, target, body)
-            return self._reply(request, target, self._operations.create(target, body, options), 201, options)
+            return self._reply(
+                request, target, self._operations.create(target, body, options), 201, options
+            )
         if verb == "update":
             body = await body_of(request, JSON, target.resource.kind)
             self._check_tier(user, verb, target, body)
-            return self._reply(request, target, self._operations.replace(target, body, options), 200, options)
+            return self._reply(
+                request, target, self._operations.replace(target, body, options), 200, options
+            )
         kind = request.content_type
         if kind in APPLY:
             body = await body_of(request, APPLY, target.resource.kind)
@@ -217,11 +269,15 @@ class Handler:
         return self._reply(request, target, changed, 200, options)
 
     @staticmethod
-    def _reply(request: web.BaseRequest, target: Target, obj: Obj, code: int, options: WriteOptions) -> web.Response:
+    def _reply(
+        request: web.BaseRequest, target: Target, obj: Obj, code: int, options: WriteOptions
+    ) -> web.Response:
         accept = request.headers.get("Accept", "")
         if wants(accept, "Table"):
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-            obj = table(target.resource, [obj], meta, include=request.query.get("includeObject", "Metadata"))
+            obj = table(
+                target.resource, [obj], meta, include=request.query.get("includeObject", "Metadata")
+            )
         return json_reply(obj, code, warnings=(*options.warnings, *target.resource.warnings))
 
     async def _delete(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
@@ -230,10 +286,17 @@ class Handler:
         resource = target.resource
         if about.verb == "deletecollection":
             query = request.query
-            labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
-            deleted = self._operations.delete_collection(resource, target.namespace or None, labels, fields, options)
+            labels = query.get("labelSelector", "")
+            fields = query.get("fieldSelector", "")
+            deleted = self._operations.delete_collection(
+                resource, target.namespace or None, labels, fields, options
+            )
             meta = {"resourceVersion": str(self._operations.store.revision)}
-            listed = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
+            listed = {
+                "kind": f"{resource.kind}List",
+                "apiVersion": resource.api_version,
+                "metadata": meta,
+            }
             return json_reply({**listed, "items": _items(resource, deleted)})
         self._check_tier(user, "delete", target, self._operations.get(target))
         obj, gone = self._operations.delete(target, options)
@@ -241,7 +304,9 @@ class Handler:
             return json_reply(deleted_status(resource.plural, resource.group, obj["metadata"]))
         return json_reply(obj)
 
-    async def _create_only(self, request: web.BaseRequest, target: Target, user: User) -> web.Response:
+    async def _create_only(
+        self, request: web.BaseRequest, target: Target, user: User
+    ) -> web.Response:
         """Answer what is created and never stored: reviews and bindings."""
         body = await body_of(request, JSON)
         if not isinstance(body, dict):
@@ -250,16 +315,21 @@ class Handler:
         if resource.plural == "bindings":
             name = (body.get("metadata") or {}).get("name", "")
             options = write_options(request)
-            return json_reply(self._core.subresources.bind(target.namespace, name, body, options), 201)
+            return json_reply(
+                self._core.subresources.bind(target.namespace, name, body, options), 201
+            )
         body.setdefault("apiVersion", resource.api_version)
         body.setdefault("kind", resource.kind)
         body.setdefault("metadata", {})
-        return json_reply(self._core.reviews.answer(resource.kind, body, user, target.namespace), 201)
+        return json_reply(
+            self._core.reviews.answer(resource.kind, body, user, target.namespace), 201
+        )
 
     async def _subresource(
         self, request: web.BaseRequest, about: Request, user: User, note: _Note
     ) -> web.StreamResponse:
-        target, name = about.target, about.target.subresource
+        target = about.target
+        name = about.target.subresource
         if name in _NOT_EMULATED:
             raise not_emulated(_NOT_EMULATED[name])
         if name == "exec":
@@ -272,7 +342,9 @@ class Handler:
             return await self._scale(request, about)
         options = write_options(request)
         if name == "finalize":
-            return json_reply(self._operations.replace(target, await body_of(request, JSON), options))
+            return json_reply(
+                self._operations.replace(target, await body_of(request, JSON), options)
+            )
         body = await body_of(request, JSON)
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
@@ -285,26 +357,35 @@ class Handler:
         return json_reply(self._core.authenticator.issue(account, body), 201)
 
     async def _scale(self, request: web.BaseRequest, about: Request) -> web.Response:
-        target, subresources = about.target, self._core.subresources
+        target = about.target
+        subresources = self._core.subresources
         if about.verb == "get":
             return json_reply(subresources.scale(target))
         options = write_options(request)
         if about.verb == "update":
             body = await body_of(request, JSON)
-        elif about.verb == "patch" and request.content_type in {"application/merge-patch+json", *STRATEGIC}:
+        elif about.verb == "patch" and request.content_type in {
+            "application/merge-patch+json",
+            *STRATEGIC,
+        }:
             given = await body_of(request, frozenset(PATCHES))
             body = {**subresources.scale(target), **given}
             body["metadata"] = given.get("metadata") or {}
         elif about.verb == "patch" and request.content_type == "application/json-patch+json":
             from hybridlab.api.patches import json_patch  # rare
 
-            body = json_patch(subresources.scale(target), await body_of(request, frozenset(PATCHES)))
+            body = json_patch(
+                subresources.scale(target), await body_of(request, frozenset(PATCHES))
+            )
         else:
             raise method_not_allowed()
         return json_reply(subresources.rescale(target, body, options))
 
-    async def _exec(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
-        target, query = about.target, request.query
+    async def _exec(
+        self, request: web.BaseRequest, about: Request, user: User, note: _Note
+    ) -> web.StreamResponse:
+        target = about.target
+        query = request.query
         if self._exec_needs_create and about.verb == "get":
             self._core.authorizer.check(user, "create", target)
         found = self._operations.store.bucket("pods").get((target.namespace, target.name))
@@ -345,10 +426,12 @@ class _Note:
     def about(self, about: Request) -> None:
         """Take over what the path means."""
         target = about.target
-        self.verb, self.resource = about.verb, target.resource.name
+        self.verb = about.verb
+        self.resource = target.resource.name
         if target.subresource:
             self.resource += f"/{target.subresource}"
-        self.namespace, self.name = target.namespace, target.name
+        self.namespace = target.namespace
+        self.name = target.name
 
 
 def _asked(about: Request, fields: str) -> Target:
@@ -369,7 +452,8 @@ def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:
 
         def row(obj: Obj) -> Obj:
             nonlocal first
-            with_columns, first = first, False
+            with_columns = first
+            first = False
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             return table(resource, [obj], meta, include=include, with_columns=with_columns)
 

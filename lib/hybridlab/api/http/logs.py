@@ -30,12 +30,16 @@ def _since(query: Mapping[str, str], pod: str) -> int | None:
     text = query.get("sinceTime")
     if text:
         if seconds is not None:
-            cause = forbidden_field("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified")
+            cause = forbidden_field(
+                "[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            )
             raise invalid("PodLogOptions", "", pod, [cause])
         try:
             then = datetime.fromisoformat(text)
         except ValueError:
-            raise bad_request(f'sinceTime: Invalid value: "{text}": must be a time in RFC 3339 form') from None
+            raise bad_request(
+                f'sinceTime: Invalid value: "{text}": must be a time in RFC 3339 form'
+            ) from None
         return max(1, int((datetime.now(UTC) - then).total_seconds()))
     return seconds
 
@@ -44,13 +48,19 @@ def _check_started(pod: Obj, container: str, *, previous: bool) -> None:
     """Refuse logs of a container that has not run (or not run before)."""
     name = pod["metadata"]["name"]
     status = pod.get("status") or {}
-    listed = [item for group in ("containerStatuses", "initContainerStatuses") for item in status.get(group) or ()]
+    listed = [
+        item
+        for group in ("containerStatuses", "initContainerStatuses")
+        for item in status.get(group) or ()
+    ]
     found = next((item for item in listed if item["name"] == container), None)
     state = (found or {}).get("state") or {}
     before = ((found or {}).get("lastState") or {}).get("terminated")
     if previous:
         if before is None:
-            raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
+            raise bad_request(
+                f'previous terminated container "{container}" in pod "{name}" not found'
+            )
         return
     if found is None or ("waiting" in state and before is None):
         reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
@@ -65,12 +75,16 @@ async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> 
     """Answer a request for a container's log."""
     query = request.query
     container = choose_container(pod, query.get("container", ""))
-    follow, previous = flag(query, "follow"), flag(query, "previous")
+    follow = flag(query, "follow")
+    previous = flag(query, "previous")
     name = pod["metadata"]["name"]
-    tail, since = _number(query, "tailLines", name, least=0), _since(query, name)
+    tail = _number(query, "tailLines", name, least=0)
+    since = _since(query, name)
     limit = _number(query, "limitBytes", name, least=1)
     node = pod["spec"].get("nodeName", "")
-    response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"}
+    )
     if not node:
         return web.Response(status=204)
     _check_started(pod, container, previous=previous)

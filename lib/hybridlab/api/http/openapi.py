@@ -44,13 +44,19 @@ class OpenApi:
     def index(self) -> Obj:
         """Return where the document of each group and version is."""
         paths = {}
-        for group, version in sorted({(resource.group, resource.version) for resource in self._catalogue}):
+        for group, version in sorted(
+            {(resource.group, resource.version) for resource in self._catalogue}
+        ):
             place = f"apis/{group}/{version}" if group else f"api/{version}"
-            paths[place] = {"serverRelativeURL": f"/openapi/v3/{place}?hash={self._catalogue.generation}"}
+            paths[place] = {
+                "serverRelativeURL": f"/openapi/v3/{place}?hash={self._catalogue.generation}"
+            }
         return {"paths": paths}
 
     def group_document(self, group: str, version: str) -> Obj:
-        resources = [item for item in self._catalogue if (item.group, item.version) == (group, version)]
+        resources = [
+            item for item in self._catalogue if (item.group, item.version) == (group, version)
+        ]
         if not resources:
             raise no_such_resource()
         schemas: dict[str, Obj] = {}
@@ -72,7 +78,9 @@ class OpenApi:
         for resource in self._catalogue:
             root = self._root(resource, schemas, "#/definitions/")
             for path, operations in _paths(resource, f"#/definitions/{root}").items():
-                paths[path] = {name: _old_style(operation) for name, operation in operations.items()}
+                paths[path] = {
+                    name: _old_style(operation) for name, operation in operations.items()
+                }
         return {
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": self._version},
@@ -94,7 +102,9 @@ class OpenApi:
             name = f"{reversed_group}.{resource.version}.{resource.kind}"
             metadata = shapes().named("V1ObjectMeta")
             self._add(metadata, schemas, prefix, _name(metadata.name, ""), "")
-            schema: Obj = dict(resource.structural or {"x-kubernetes-preserve-unknown-fields": True})
+            schema: Obj = dict(
+                resource.structural or {"x-kubernetes-preserve-unknown-fields": True}
+            )
             properties = dict(schema.get("properties") or {})
             properties.update(
                 {
@@ -107,7 +117,9 @@ class OpenApi:
         schemas[name]["x-kubernetes-group-version-kind"] = identity
         return name
 
-    def _add(self, shape: Shape, schemas: dict[str, Obj], prefix: str, name: str, group: str) -> None:
+    def _add(
+        self, shape: Shape, schemas: dict[str, Obj], prefix: str, name: str, group: str
+    ) -> None:
         if name in schemas:
             return
         schema: Obj = {"type": "object", "properties": {}}
@@ -121,7 +133,9 @@ class OpenApi:
             rule = shape.lists.get(key)
             if rule is not None:
                 part["x-kubernetes-list-type"] = "set" if rule.is_set else "map"
-                part["x-kubernetes-patch-strategy"] = "merge,retainKeys" if rule.retain_keys else "merge"
+                part["x-kubernetes-patch-strategy"] = (
+                    "merge,retainKeys" if rule.retain_keys else "merge"
+                )
                 if not rule.is_set:
                     part["x-kubernetes-list-map-keys"] = list(rule.keys)
                     part["x-kubernetes-patch-merge-key"] = rule.patch_key
@@ -133,7 +147,10 @@ class OpenApi:
         if code[0] == "[":
             return {"type": "array", "items": self._part(code[1:], schemas, prefix, group)}
         if code[0] == "{":
-            return {"type": "object", "additionalProperties": self._part(code[1:], schemas, prefix, group)}
+            return {
+                "type": "object",
+                "additionalProperties": self._part(code[1:], schemas, prefix, group),
+            }
         if code[0] == ".":
             inner = shapes().named(code[1:])
             name = _name(inner.name, group)
@@ -154,11 +171,20 @@ def _name(shape: str, group: str) -> str:
 
 def _paths(resource: Resource, reference: str) -> dict[str, Obj]:
     """Return the paths of a resource, as far as clients look whether a verb takes a parameter."""
-    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    root = (
+        f"/apis/{resource.group}/{resource.version}"
+        if resource.group
+        else f"/api/{resource.version}"
+    )
     if resource.namespaced:
         root += "/namespaces/{namespace}"
     identity = {"group": resource.group, "kind": resource.kind, "version": resource.version}
-    answer = {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": reference}}}}}
+    answer = {
+        "200": {
+            "description": "OK",
+            "content": {"application/json": {"schema": {"$ref": reference}}},
+        }
+    }
     found: dict[str, Obj] = {}
     for verb, method, suffix in (
         ("create", "post", ""),
@@ -185,7 +211,8 @@ def _old_style(operation: Obj) -> Obj:
     changed = {**operation, "responses": {"200": {"description": "OK", "schema": schema}}}
     if "parameters" in operation:
         changed["parameters"] = [
-            {"name": item["name"], "in": "query", "type": item["schema"]["type"]} for item in operation["parameters"]
+            {"name": item["name"], "in": "query", "type": item["schema"]["type"]}
+            for item in operation["parameters"]
         ]
     return changed
 

@@ -15,28 +15,47 @@ ACCEPTED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """What clients ask for."""
 CONTENT_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-_DOCUMENT_SWAGGER, _DOCUMENT_INFO, _DOCUMENT_DEFINITIONS = 1, 2, 9
-_INFO_TITLE, _INFO_VERSION = 1, 2
-_REFERENCE, _FORMAT, _REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 1, 2, 19, 21, 22, 23, 25, 31
-_NAME, _VALUE, _ONLY, _YAML = 1, 2, 1, 2
+_DOCUMENT_SWAGGER = 1
+_DOCUMENT_INFO = 2
+_DOCUMENT_DEFINITIONS = 9
+_INFO_TITLE = 1
+_INFO_VERSION = 2
+_REFERENCE = 1
+_FORMAT = 2
+_REQUIRED = 19
+_ADDITIONAL = 21
+_TYPE = 22
+_ITEMS = 23
+_PROPERTIES = 25
+_EXTENSION = 31
+_NAME = 1
+_VALUE = 2
+_ONLY = 1
+_YAML = 2
 _BYTES: Final = 2
 """Wire type."""
 
 
 def encoded(swagger: Obj) -> bytes:
     """A document that :meth:`OpenApi.swagger` made."""
-    info = _text(_INFO_TITLE, swagger["info"]["title"]) + _text(_INFO_VERSION, swagger["info"]["version"])
+    info = _text(_INFO_TITLE, swagger["info"]["title"]) + _text(
+        _INFO_VERSION, swagger["info"]["version"]
+    )
     definitions = _named(swagger["definitions"])
     return b"".join(
-        (_text(_DOCUMENT_SWAGGER, swagger["swagger"]), _field(_DOCUMENT_INFO, info),
-         _field(_DOCUMENT_DEFINITIONS, definitions))
-    )  # fmt: skip
+        (
+            _text(_DOCUMENT_SWAGGER, swagger["swagger"]),
+            _field(_DOCUMENT_INFO, info),
+            _field(_DOCUMENT_DEFINITIONS, definitions),
+        )
+    )
 
 
 def _named(schemas: Obj) -> bytes:
     """Schemas by name: of definitions and of properties."""
     return b"".join(
-        _field(_ONLY, _text(_NAME, name) + _field(_VALUE, _schema(schema))) for name, schema in schemas.items()
+        _field(_ONLY, _text(_NAME, name) + _field(_VALUE, _schema(schema)))
+        for name, schema in schemas.items()
     )
 
 
@@ -62,7 +81,10 @@ def _parts(schema: Obj) -> Iterator[bytes]:
             case "properties":
                 yield _field(_PROPERTIES, _named(value))
             case _ if key.startswith("x-"):
-                yield _field(_EXTENSION, _text(_NAME, key) + _field(_VALUE, _field(_YAML, orjson.dumps(value))))
+                yield _field(
+                    _EXTENSION,
+                    _text(_NAME, key) + _field(_VALUE, _field(_YAML, orjson.dumps(value))),
+                )
 
 
 def _text(number: int, text: Any) -> bytes:

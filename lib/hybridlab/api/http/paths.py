@@ -8,7 +8,14 @@ from hybridlab.api.http.discovery import verbs_of
 from hybridlab.api.requests import Target
 from hybridlab.api.resources import Catalogue
 
-_ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create", "HEAD": "get"}
+_ON_OBJECT = {
+    "GET": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+    "POST": "create",
+    "HEAD": "get",
+}
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
@@ -29,14 +36,23 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
     """
     parts = [unquote(part) for part in path.split("/") if part]
     if len(parts) > 2 and parts[0] == "api" and parts[1] == "v1":
-        group, version, rest = "", "v1", parts[2:]
+        group = ""
+        version = "v1"
+        rest = parts[2:]
     elif len(parts) > 3 and parts[0] == "apis":
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group = parts[1]
+        version = parts[2]
+        rest = parts[3:]
     else:
         return None
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES):
-        namespace, rest = rest[1], rest[2:]
+    if (
+        rest[0] == "namespaces"
+        and len(rest) > 2
+        and not (len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES)
+    ):
+        namespace = rest[1]
+        rest = rest[2:]
     plural, name, subresource = (*rest[:3], "", "", "")[:3]
     resource = catalogue.at(group, version, plural)
     if namespace and not resource.namespaced and plural != "namespaces":

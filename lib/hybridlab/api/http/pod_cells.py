@@ -18,7 +18,8 @@ def pod_ready(pod: Obj) -> str:
 
 def pod_restarts(pod: Obj) -> str:
     """Return how often containers restarted, and how long ago the last time was."""
-    count, last = 0, ""
+    count = 0
+    last = ""
     for item in _statuses(pod, "containerStatuses"):
         count += item.get("restartCount", 0)
         finished = ((item.get("lastState") or {}).get("terminated") or {}).get("finishedAt") or ""
@@ -39,7 +40,8 @@ def _init_status(pod: Obj) -> str | None:
     total = len(pod["spec"].get("initContainers") or ())
     for index, item in enumerate(_statuses(pod, "initContainerStatuses")):
         state: dict[str, Any] = item.get("state") or {}
-        terminated, waiting = state.get("terminated"), state.get("waiting")
+        terminated = state.get("terminated")
+        waiting = state.get("waiting")
         if terminated is not None and terminated.get("exitCode", 0) == 0:
             continue
         if terminated is not None:
@@ -54,7 +56,9 @@ def pod_status(pod: Obj) -> str:
     """Return the word in the STATUS column."""
     status = pod.get("status") or {}
     reason = status.get("reason") or status.get("phase") or "Unknown"
-    scheduled = next((item for item in status.get("conditions") or () if item["type"] == "PodScheduled"), None)
+    scheduled = next(
+        (item for item in status.get("conditions") or () if item["type"] == "PodScheduled"), None
+    )
     if scheduled is not None and scheduled.get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
     starting = _init_status(pod)
@@ -64,7 +68,8 @@ def pod_status(pod: Obj) -> str:
         running = False
         for item in reversed(_statuses(pod, "containerStatuses")):
             state = item.get("state") or {}
-            waiting, terminated = state.get("waiting"), state.get("terminated")
+            waiting = state.get("waiting")
+            terminated = state.get("terminated")
             if waiting is not None and waiting.get("reason"):
                 reason = waiting["reason"]
             elif terminated is not None:
@@ -72,7 +77,10 @@ def pod_status(pod: Obj) -> str:
             elif item.get("ready") and "running" in state:
                 running = True
         if reason == "Completed" and running:
-            ready = any(item["type"] == "Ready" and item["status"] == "True" for item in status.get("conditions") or ())
+            ready = any(
+                item["type"] == "Ready" and item["status"] == "True"
+                for item in status.get("conditions") or ()
+            )
             reason = "Running" if ready else "NotReady"
     if "deletionTimestamp" in pod["metadata"]:
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"

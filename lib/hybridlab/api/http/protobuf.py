@@ -20,7 +20,10 @@ from hybridlab.api.errors import bad_request
 CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
 _PACKAGES: Final = {"": "core", "rbac.authorization.k8s.io": "rbac"}
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT = 0
+_FIXED64 = 1
+_BYTES = 2
+_FIXED32 = 5
 
 Messages = Mapping[str, Mapping[str, tuple[str, str]]]
 
@@ -40,15 +43,20 @@ def decode(raw: bytes) -> Obj:
     try:
         envelope = dict(_fields(raw[len(_MAGIC) :]))
         identity = {number: value.decode() for number, value in _fields(envelope[1])}
-        api_version, kind = identity.get(1, ""), identity.get(2, "")
+        api_version = identity.get(1, "")
+        kind = identity.get(2, "")
         group = api_version.rpartition("/")[0]
         package = _PACKAGES.get(group) or group.partition(".")[0]
         name = "meta.DeleteOptions" if kind == "DeleteOptions" else f"{package}.{kind}"
         if name not in _messages():
-            raise bad_request(f"not emulated: protobuf bodies of {kind} in {api_version}; send JSON")
+            raise bad_request(
+                f"not emulated: protobuf bodies of {kind} in {api_version}; send JSON"
+            )
         return {"apiVersion": api_version, "kind": kind, **_message(name, envelope.get(2, b""))}
     except (KeyError, IndexError, ValueError, AttributeError) as error:
-        raise bad_request(f"the request body is not in Kubernetes' protobuf encoding: {error!r}") from error
+        raise bad_request(
+            f"the request body is not in Kubernetes' protobuf encoding: {error!r}"
+        ) from error
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -67,7 +75,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
-        number, wire = tag >> 3, tag & 7
+        number = tag >> 3
+        wire = tag & 7
         if wire == _VARINT:
             value, at = _varint(data, at)
             yield number, value
@@ -99,7 +108,9 @@ def _message(name: str, data: bytes) -> Obj:
             result.setdefault(key, []).append(_value(code[1:], value))
         elif code[0] == "{":
             pair = dict(_fields(value))
-            result.setdefault(key, {})[pair.get(1, b"").decode()] = _value(code[1:], pair.get(2, b""))
+            result.setdefault(key, {})[pair.get(1, b"").decode()] = _value(
+                code[1:], pair.get(2, b"")
+            )
         elif code[0] == "*":
             result[key] = _value(code[1:], value)
         else:
@@ -126,7 +137,9 @@ def _value(code: str, value: Any) -> Any:
     raise ValueError(f"type code {code}")
 
 
-_SPECIAL: Final = frozenset({"Quantity", "Time", "MicroTime", "IntOrString", "FieldsV1", "RawExtension"})
+_SPECIAL: Final = frozenset(
+    {"Quantity", "Time", "MicroTime", "IntOrString", "FieldsV1", "RawExtension"}
+)
 
 
 def _special(name: str, data: bytes) -> Any:

@@ -18,7 +18,9 @@ BODY_LIMIT = 3 * 1024 * 1024
 """Bytes that a request's body may have, as on the real server."""
 
 
-def json_reply(body: Any, code: int = 200, *, warnings: Iterable[str] = (), content_type: str = "") -> web.Response:
+def json_reply(
+    body: Any, code: int = 200, *, warnings: Iterable[str] = (), content_type: str = ""
+) -> web.Response:
     """Answer with a JSON body."""
     headers: CIMultiDict[str] = CIMultiDict()
     headers["Audit-Id"] = str(uuid.uuid4())
@@ -54,13 +56,17 @@ def wants(accept: str, form: str) -> bool:
         parameters = {item.strip() for item in part.split(";")}
         if "application/json" not in parameters:
             continue
-        return f"as={form}" in parameters and ("v=v1" in parameters or not any(p.startswith("v=") for p in parameters))
+        return f"as={form}" in parameters and (
+            "v=v1" in parameters or not any(p.startswith("v=") for p in parameters)
+        )
     return False
 
 
 def accepts_json(accept: str) -> bool:
     """Say whether a client takes JSON at all, or YAML, into which answers are translated at the end."""
-    return not accept or any(kind in accept for kind in ("application/json", "*/*", "application/*", YAML))
+    return not accept or any(
+        kind in accept for kind in ("application/json", "*/*", "application/*", YAML)
+    )
 
 
 def prefers_yaml(accept: str) -> bool:
@@ -68,7 +74,13 @@ def prefers_yaml(accept: str) -> bool:
     if YAML not in accept:
         return False
     kinds = (part.partition(";")[0].strip() for part in accept.split(","))
-    return next((kind for kind in kinds if kind in {YAML, "application/json", "*/*", "application/*"}), "") == YAML
+    return (
+        next(
+            (kind for kind in kinds if kind in {YAML, "application/json", "*/*", "application/*"}),
+            "",
+        )
+        == YAML
+    )
 
 
 def in_yaml(reply: web.Response) -> web.Response:
@@ -80,7 +92,9 @@ def in_yaml(reply: web.Response) -> web.Response:
     headers = reply.headers.copy()
     headers["Content-Type"] = YAML
     headers.pop("Content-Length", None)
-    return web.Response(body=to_yaml(orjson.loads(reply.body)), status=reply.status, headers=headers)
+    return web.Response(
+        body=to_yaml(orjson.loads(reply.body)), status=reply.status, headers=headers
+    )
 
 
 def deleted_status(resource_plural: str, group: str, meta: Obj) -> Obj:
@@ -88,4 +102,10 @@ def deleted_status(resource_plural: str, group: str, meta: Obj) -> Obj:
     details: Obj = {"name": meta["name"], "kind": resource_plural, "uid": meta["uid"]}
     if group:
         details["group"] = group
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }

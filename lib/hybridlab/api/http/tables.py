@@ -38,12 +38,16 @@ def _custom(column: Any) -> Column:
         found = _walk(obj, steps)
         return age(found) if is_date and isinstance(found, str) else found
 
-    return Column(column["name"], value, type=column.get("type", "string"), wide=bool(column.get("priority")))
+    return Column(
+        column["name"], value, type=column.get("type", "string"), wide=bool(column.get("priority"))
+    )
 
 
 def _steps(path: str) -> list[str]:
     """Split a JSON path of the kind printer columns use: ``.status.conditions[?(@.type=="Ready")].status``."""
-    steps, current, depth = [], "", 0
+    steps = []
+    current = ""
+    depth = 0
     for char in path:
         if char == "." and depth == 0:
             if current:
@@ -68,11 +72,17 @@ def _walk(value: Any, steps: Sequence[str]) -> Any:
         if step.startswith("[?(@."):
             path, _, wanted = step[5:].rstrip("])").partition("==")
             items = value if isinstance(value, list) else []
-            value = next((item for item in items if str(item.get(path)) == wanted.strip("\"' ")), None)
+            value = next(
+                (item for item in items if str(item.get(path)) == wanted.strip("\"' ")), None
+            )
         elif step.startswith("["):
             index = step[1:-1].strip("'\"")
             if isinstance(value, list):
-                value = value[int(index)] if index.lstrip("-").isdigit() and abs(int(index)) < len(value) else None
+                value = (
+                    value[int(index)]
+                    if index.lstrip("-").isdigit() and abs(int(index)) < len(value)
+                    else None
+                )
             elif isinstance(value, dict):
                 value = value.get(index)
         elif isinstance(value, dict):
@@ -83,7 +93,12 @@ def _walk(value: Any, steps: Sequence[str]) -> Any:
 
 
 def table(
-    resource: Resource, objects: Sequence[Obj], metadata: Obj, *, include: str = "Metadata", with_columns: bool = True
+    resource: Resource,
+    objects: Sequence[Obj],
+    metadata: Obj,
+    *,
+    include: str = "Metadata",
+    with_columns: bool = True,
 ) -> Obj:
     """Return objects as a ``meta.k8s.io/v1`` Table; ``include``: None, Metadata or Object."""
     columns = columns_of(resource)
@@ -116,4 +131,8 @@ def table(
 
 def partial(obj: Obj) -> Obj:
     """Return only an object's metadata, as PartialObjectMetadata."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }

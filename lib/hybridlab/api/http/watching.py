@@ -41,16 +41,20 @@ async def _silent() -> None:
 class Watching:
     """Serves watches."""
 
-    def __init__(self, operations: Operations, caught: Callable[[str | None], bool] = lambda namespace: False) -> None:
+    def __init__(
+        self, operations: Operations, caught: Callable[[str | None], bool] = lambda namespace: False
+    ) -> None:
         """``caught`` says whether a watch in a namespace that would write now falls silent for good (a fault)."""
-        self._operations, self._caught = operations, caught
+        self._operations = operations
+        self._caught = caught
 
     async def serve(
         self, request: web.BaseRequest, resource: Resource, namespace: str | None, show: Shown
     ) -> web.StreamResponse:
         """Answer a watch request; ``show`` gives events the form that the client asked for."""
         query = request.query
-        labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+        labels = query.get("labelSelector", "")
+        fields = query.get("fieldSelector", "")
         test = self._operations.test(resource, labels, fields)
         seconds = _seconds(query)
         response = web.StreamResponse(
@@ -86,7 +90,9 @@ class Watching:
             async with asyncio.timeout(seconds):
                 events = self._operations.watch(resource, namespace, position, test)
                 async with aclosing(events) as batches:  # type: ignore[type-var]
-                    await self._send(response, resource, namespace, batches, show, bookmarks=bookmarks)
+                    await self._send(
+                        response, resource, namespace, batches, show, bookmarks=bookmarks
+                    )
         except TimeoutError:
             if self._caught(namespace):
                 await _silent()
@@ -122,7 +128,9 @@ class Watching:
                     continue
                 events = pending.result()
                 pending = None
-                await response.write(b"".join(_line(event.type, show(event.object)) for event in events))
+                await response.write(
+                    b"".join(_line(event.type, show(event.object)) for event in events)
+                )
         finally:
             if pending is not None:
                 pending.cancel()
@@ -133,7 +141,10 @@ class Watching:
         metadata: Obj = {"resourceVersion": revision, "creationTimestamp": None}
         if annotations:
             metadata["annotations"] = dict(annotations)
-        return _line("BOOKMARK", {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata})
+        return _line(
+            "BOOKMARK",
+            {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata},
+        )
 
 
 def _seconds(query: Mapping[str, str]) -> float:

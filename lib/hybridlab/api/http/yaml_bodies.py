@@ -32,7 +32,10 @@ def from_yaml(raw: bytes) -> Any:
 
 def _with_text_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(key): _with_text_keys(item) for key, item in value.items()}
+        return {
+            key if isinstance(key, str) else str(key): _with_text_keys(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [_with_text_keys(item) for item in value]
     return value

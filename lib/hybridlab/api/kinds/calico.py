@@ -8,7 +8,14 @@ from ipaddress import ip_network
 from typing import Any, Final
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import Cause, already_exists, forbidden, invalid_value, required, unsupported
+from hybridlab.api.errors import (
+    Cause,
+    already_exists,
+    forbidden,
+    invalid_value,
+    required,
+    unsupported,
+)
 from hybridlab.api.kinds.calico_rules import SelectorProblem, policy_problems
 from hybridlab.api.kinds.networking import cidr_problem
 from hybridlab.api.kinds.strategy import Strategy, fill
@@ -16,7 +23,12 @@ from hybridlab.api.store import Store
 from hybridlab.api.views import other_name
 
 GROUP: Final = "projectcalico.org"
-POLICIES: Final = ("networkpolicies", "stagednetworkpolicies", "globalnetworkpolicies", "stagedglobalnetworkpolicies")
+POLICIES: Final = (
+    "networkpolicies",
+    "stagednetworkpolicies",
+    "globalnetworkpolicies",
+    "stagedglobalnetworkpolicies",
+)
 BUILT_IN_TIERS: Final = frozenset(
     {"default", "adminnetworkpolicy", "baselineadminnetworkpolicy", "kube-admin", "kube-baseline"}
 )
@@ -37,18 +49,28 @@ class CalicoStrategy(Strategy):
 class PolicyStrategy(CalicoStrategy):
     """NetworkPolicy, GlobalNetworkPolicy and their staged twins."""
 
-    def __init__(self, selector_problem: SelectorProblem, store: Store, storage: str, *, names_with_tier: bool) -> None:
+    def __init__(
+        self,
+        selector_problem: SelectorProblem,
+        store: Store,
+        storage: str,
+        *,
+        names_with_tier: bool,
+    ) -> None:
         self._selector_problem = selector_problem
-        self._store, self._storage = store, storage
+        self._store = store
+        self._storage = storage
         self._names_with_tier = names_with_tier
 
     def default(self, obj: Obj) -> None:
-        spec, meta = obj["spec"], obj["metadata"]
+        spec = obj["spec"]
+        meta = obj["metadata"]
         tier = spec.get("tier") or "default"
         spec["tier"] = tier
         meta["labels"] = {**(meta.get("labels") or {}), TIER_LABEL: tier}
         if not spec.get("types"):
-            has_ingress, has_egress = bool(spec.get("ingress")), bool(spec.get("egress"))
+            has_ingress = bool(spec.get("ingress"))
+            has_egress = bool(spec.get("egress"))
             if has_egress:
                 spec["types"] = ["Ingress", "Egress"] if has_ingress else ["Egress"]
             else:
@@ -56,7 +78,8 @@ class PolicyStrategy(CalicoStrategy):
 
     def prepare_create(self, obj: Obj) -> None:
         """Refuse what Calico's datastore client refuses: a name without its tier, and one that another stands for."""
-        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        name = obj["metadata"]["name"]
+        namespace = obj["metadata"].get("namespace", "")
         tier = obj["spec"]["tier"]
         if not self._names_with_tier:
             return
@@ -68,7 +91,10 @@ class PolicyStrategy(CalicoStrategy):
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]
         tier = spec["tier"]
-        if tier not in BUILT_IN_TIERS and self._store.bucket(f"tiers.{GROUP}").get(("", tier)) is None:
+        if (
+            tier not in BUILT_IN_TIERS
+            and self._store.bucket(f"tiers.{GROUP}").get(("", tier)) is None
+        ):
             yield Cause.of("FieldValueNotFound", "spec.tier", tier, "the tier does not exist")
         if old is not None and old["spec"].get("tier", "default") != tier:
             yield invalid_value("spec.tier", tier, "field is immutable")
@@ -106,7 +132,8 @@ class PoolStrategy(CalicoStrategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]
-        cidr, size = spec["cidr"], spec["blockSize"]
+        cidr = spec["cidr"]
+        size = spec["blockSize"]
         if problem := cidr_problem(cidr):
             yield invalid_value("spec.cidr", cidr, problem)
             return
@@ -117,22 +144,30 @@ class PoolStrategy(CalicoStrategy):
             yield invalid_value("spec.blockSize", size, detail)
         elif network.prefixlen > size:
             yield invalid_value(
-                "spec.cidr", cidr, "IP pool size is too small for use with Calico IPAM: it is smaller than a block"
+                "spec.cidr",
+                cidr,
+                "IP pool size is too small for use with Calico IPAM: it is smaller than a block",
             )
         for field in ("ipipMode", "vxlanMode"):
             if spec[field] not in _ENCAPSULATION:
                 yield unsupported(f"spec.{field}", spec[field], _ENCAPSULATION)
         if spec["ipipMode"] != "Never" and spec["vxlanMode"] != "Never":
-            yield invalid_value("spec.vxlanMode", spec["vxlanMode"], "ipipMode and vxlanMode cannot both be enabled")
+            yield invalid_value(
+                "spec.vxlanMode", spec["vxlanMode"], "ipipMode and vxlanMode cannot both be enabled"
+            )
         for field in ("nodeSelector", "namespaceSelector"):
             text = spec.get(field)
             if text and (problem := self._selector_problem(text)):
                 yield invalid_value(f"spec.{field}", text, problem)
         for index, use in enumerate(spec["allowedUses"]):
             if use not in {"Workload", "Tunnel", "LoadBalancer"}:
-                yield unsupported(f"spec.allowedUses[{index}]", use, ("Workload", "Tunnel", "LoadBalancer"))
+                yield unsupported(
+                    f"spec.allowedUses[{index}]", use, ("Workload", "Tunnel", "LoadBalancer")
+                )
         if spec["assignmentMode"] not in {"Automatic", "Manual"}:
-            yield unsupported("spec.assignmentMode", spec["assignmentMode"], ("Automatic", "Manual"))
+            yield unsupported(
+                "spec.assignmentMode", spec["assignmentMode"], ("Automatic", "Manual")
+            )
         if old is None:
             yield from self._overlaps(obj, network)
             return
@@ -187,7 +222,9 @@ class FelixConfigurationStrategy(CalicoStrategy):
                 yield unsupported(f"spec.{field}", spec[field], allowed)
         for field, (low, high) in _FELIX_RANGES.items():
             if field in spec and not low <= spec[field] <= high:
-                yield invalid_value(f"spec.{field}", spec[field], f"must be between {low} and {high}, inclusive")
+                yield invalid_value(
+                    f"spec.{field}", spec[field], f"must be between {low} and {high}, inclusive"
+                )
 
 
 class SingletonStrategy(CalicoStrategy):
@@ -210,13 +247,21 @@ class TierStrategy(CalicoStrategy):
         name = obj["metadata"]["name"]
         if name in BUILT_IN_TIERS:
             raise forbidden(
-                "tiers", GROUP, name, f"operation Delete is not supported on {name}: Cannot delete {name} tier"
+                "tiers",
+                GROUP,
+                name,
+                f"operation Delete is not supported on {name}: Cannot delete {name} tier",
             )
         for plural in POLICIES:
             if any(
-                policy["spec"].get("tier") == name for policy in self._store.bucket(f"{plural}.{GROUP}").within(None)
+                policy["spec"].get("tier") == name
+                for policy in self._store.bucket(f"{plural}.{GROUP}").within(None)
             ):
-                raise ApiError(500, "", f"operation delete is not supported on {name}: Cannot delete a non-empty tier")
+                raise ApiError(
+                    500,
+                    "",
+                    f"operation delete is not supported on {name}: Cannot delete a non-empty tier",
+                )
 
     def default(self, obj: Obj) -> None:
         obj["spec"].setdefault("defaultAction", "Deny")
@@ -226,7 +271,9 @@ class TierStrategy(CalicoStrategy):
         if action not in {"Pass", "Deny"}:
             yield unsupported("spec.defaultAction", action, ("Deny", "Pass"))
         if obj["metadata"]["name"] == "default" and obj["spec"].get("order") not in {None, 1000000}:
-            yield invalid_value("spec.order", obj["spec"]["order"], "default tier order must be 1000000")
+            yield invalid_value(
+                "spec.order", obj["spec"]["order"], "default tier order must be 1000000"
+            )
 
 
 class NetworkSetStrategy(CalicoStrategy):
@@ -262,13 +309,17 @@ _PLAIN: Final = (
 )
 
 
-def calico_strategies(store: Store, selector_problem: SelectorProblem, *, names_with_tier: bool) -> dict[str, Strategy]:
+def calico_strategies(
+    store: Store, selector_problem: SelectorProblem, *, names_with_tier: bool
+) -> dict[str, Strategy]:
     """Return what is particular to each of Calico's stored kinds."""
     plain = CalicoStrategy()
     found: dict[str, Strategy] = dict.fromkeys(_PLAIN, plain)
     for plural in POLICIES:
         storage = f"{plural}.{GROUP}"
-        found[plural] = PolicyStrategy(selector_problem, store, storage, names_with_tier=names_with_tier)
+        found[plural] = PolicyStrategy(
+            selector_problem, store, storage, names_with_tier=names_with_tier
+        )
     found["ippools"] = PoolStrategy(selector_problem, store)
     found["felixconfigurations"] = FelixConfigurationStrategy()
     for plural in ("ipamconfigurations", "clusterinformations", "kubecontrollersconfigurations"):

@@ -48,23 +48,34 @@ def policy_problems(kind: str, spec: Obj, selector_problem: SelectorProblem) -> 
 
 def _global_problems(spec: Obj) -> Iterator[Cause]:
     """Return what is wrong with flags that only GlobalNetworkPolicies have."""
-    untracked, before_dnat = spec.get("doNotTrack"), spec.get("preDNAT")
+    untracked = spec.get("doNotTrack")
+    before_dnat = spec.get("preDNAT")
     if untracked and before_dnat:
-        yield invalid_value("spec.preDNAT", True, "PreDNAT and DoNotTrack cannot both be true, for a given PolicySpec")
+        yield invalid_value(
+            "spec.preDNAT",
+            True,
+            "PreDNAT and DoNotTrack cannot both be true, for a given PolicySpec",
+        )
     if before_dnat and spec.get("egress"):
         yield invalid_value("spec.egress", "", "PreDNAT PolicySpec cannot have any Egress rules")
     if before_dnat and "Egress" in (spec.get("types") or ()):
-        yield invalid_value("spec.types", spec["types"], "PreDNAT PolicySpec cannot have 'egress' Type")
+        yield invalid_value(
+            "spec.types", spec["types"], "PreDNAT PolicySpec cannot have 'egress' Type"
+        )
     if (untracked or before_dnat) and not spec.get("applyOnForward"):
         detail = "ApplyOnForward must be true if either PreDNAT or DoNotTrack is true, for a given PolicySpec"
         yield invalid_value("spec.applyOnForward", False, detail)
 
 
-def _direction_problems(rule: Obj, direction: str, at: str, *, clusterwide: bool) -> Iterator[Cause]:
+def _direction_problems(
+    rule: Obj, direction: str, at: str, *, clusterwide: bool
+) -> Iterator[Cause]:
     """Return what a rule may not say in its direction, or in a policy without namespace."""
     refused = "destination" if direction == "ingress" else "source"
     if (rule.get(refused) or {}).get("services") is not None:
-        yield invalid_value(f"{at}.{refused}.services", "", f"not allowed in {direction} rule {refused}")
+        yield invalid_value(
+            f"{at}.{refused}.services", "", f"not allowed in {direction} rule {refused}"
+        )
     if direction == "egress" and rule.get("http") is not None:
         yield invalid_value(f"{at}.http", "", "not allowed in egress rule")
     for side in _SIDES:
@@ -83,11 +94,15 @@ def _rule_problems(rule: Obj, at: str, selector_problem: SelectorProblem) -> Ite
     if version not in {None, 4, 6}:
         yield unsupported(f"{at}.ipVersion", version, ("4", "6"))
     if rule.get("icmp") is not None and protocol not in {"ICMP", "ICMPv6"}:
-        yield invalid_value(f"{at}.icmp", "", "rules that specify ICMP fields must set protocol to ICMP")
+        yield invalid_value(
+            f"{at}.icmp", "", "rules that specify ICMP fields must set protocol to ICMP"
+        )
     for field in ("icmp", "notICMP"):
         fields = rule.get(field) or {}
         if fields.get("code") is not None and fields.get("type") is None:
-            yield invalid_value(f"{at}.{field}.code", fields["code"], "ICMP code specified without an ICMP type")
+            yield invalid_value(
+                f"{at}.{field}.code", fields["code"], "ICMP code specified without an ICMP type"
+            )
     for name, wanted in (("ICMP", 4), ("ICMPv6", 6)):
         if name in {protocol, rule.get("notProtocol")} and version not in {None, wanted}:
             detail = f"must set ipversion to '{wanted}' with protocol {name.lower()}"
@@ -95,12 +110,16 @@ def _rule_problems(rule: Obj, at: str, selector_problem: SelectorProblem) -> Ite
     if rule.get("http") is not None:
         if protocol not in {None, "TCP"}:
             yield invalid_value(
-                f"{at}.protocol", protocol, "rules that specify HTTP fields must set protocol to TCP or empty"
+                f"{at}.protocol",
+                protocol,
+                "rules that specify HTTP fields must set protocol to TCP or empty",
             )
         if rule["action"] != "Allow":
             yield invalid_value(f"{at}.http", "", "only valid for Allow rules")
     for side in _SIDES:
-        yield from _entity_problems(rule.get(side) or {}, protocol, f"{at}.{side}", selector_problem)
+        yield from _entity_problems(
+            rule.get(side) or {}, protocol, f"{at}.{side}", selector_problem
+        )
     yield from _family_problems(rule, at)
     destination = rule.get("destination") or {}
     for field in ("ports", "notPorts"):
@@ -110,13 +129,19 @@ def _rule_problems(rule: Obj, at: str, selector_problem: SelectorProblem) -> Ite
 
 
 def _protocol_problems(value: object, at: str) -> Iterator[Cause]:
-    if isinstance(value, str) and value not in PROTOCOLS and not (value.isdigit() and 0 < int(value) < 256):
+    if (
+        isinstance(value, str)
+        and value not in PROTOCOLS
+        and not (value.isdigit() and 0 < int(value) < 256)
+    ):
         yield unsupported(at, value, PROTOCOLS)
     elif isinstance(value, int) and not 0 < value < 256:
         yield invalid_value(at, value, "must be between 1 and 255, inclusive")
 
 
-def _entity_problems(entity: Obj, protocol: Any, at: str, selector_problem: SelectorProblem) -> Iterator[Cause]:
+def _entity_problems(
+    entity: Obj, protocol: Any, at: str, selector_problem: SelectorProblem
+) -> Iterator[Cause]:
     for field in ("selector", "notSelector", "namespaceSelector"):
         yield from _selector(entity.get(field), f"{at}.{field}", selector_problem)
     accounts = (entity.get("serviceAccounts") or {}).get("selector")
@@ -133,7 +158,9 @@ def _entity_problems(entity: Obj, protocol: Any, at: str, selector_problem: Sele
         for index, port in enumerate(entity.get(field) or ()):
             yield from _port_problems(port, f"{at}.{field}[{index}]")
     for field in ("nets", "notNets"):
-        yield from _rule_net_problems(entity.get(field) or [], f"{at}.{field}", negated=field == "notNets")
+        yield from _rule_net_problems(
+            entity.get(field) or [], f"{at}.{field}", negated=field == "notNets"
+        )
     if entity.get("services") is not None:
         yield from _service_problems(entity, f"{at}.services")
 
@@ -160,9 +187,13 @@ def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
             given = (rule.get(side) or {}).get(field) or ()
             versions = {6 if ":" in str(net) else 4 for net in given}
             if rule.get("ipVersion") is not None and versions - {rule["ipVersion"]}:
-                yield invalid_value(f"{at}.{side}.{field}", given, "rule IP version doesn't match CIDR version")
+                yield invalid_value(
+                    f"{at}.{side}.{field}", given, "rule IP version doesn't match CIDR version"
+                )
             if versions and len(versions | seen) > 1:
-                yield invalid_value(f"{at}.{side}.{field}", given, "rule contains both IPv4 and IPv6 CIDRs")
+                yield invalid_value(
+                    f"{at}.{side}.{field}", given, "rule contains both IPv4 and IPv6 CIDRs"
+                )
             seen |= versions
 
 

@@ -45,8 +45,13 @@ class NamespaceStrategy(Strategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         for key, value in (obj["metadata"].get("labels") or {}).items():
-            if key in {f"{PREFIX}enforce", f"{PREFIX}audit", f"{PREFIX}warn"} and value not in LEVELS:
-                yield invalid_value(f"metadata.labels[{key}]", value, f"must be one of {', '.join(LEVELS)}")
+            if (
+                key in {f"{PREFIX}enforce", f"{PREFIX}audit", f"{PREFIX}warn"}
+                and value not in LEVELS
+            ):
+                yield invalid_value(
+                    f"metadata.labels[{key}]", value, f"must be one of {', '.join(LEVELS)}"
+                )
 
 
 class NodeStrategy(Strategy):
@@ -69,15 +74,20 @@ class NodeStrategy(Strategy):
                 yield unsupported(f"{at}.effect", taint["effect"], _EFFECTS)
             key = (taint["key"], taint["effect"])
             if key in seen:
-                yield Cause.of("FieldValueDuplicate", at, taint, "taints must be unique by key and effect pair")
+                yield Cause.of(
+                    "FieldValueDuplicate", at, taint, "taints must be unique by key and effect pair"
+                )
             seen.add(key)
         if old is not None:
             before = old["spec"]
             if before.get("podCIDR") and obj["spec"].get("podCIDR") != before["podCIDR"]:
-                yield forbidden_field("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+                yield forbidden_field(
+                    "spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'
+                )
             if before.get("providerID") and obj["spec"].get("providerID") != before["providerID"]:
                 yield forbidden_field(
-                    "spec.providerID", 'node updates may not change providerID except from "" to valid'
+                    "spec.providerID",
+                    'node updates may not change providerID except from "" to valid',
                 )
 
 
@@ -93,7 +103,9 @@ def _complete_status(node: Obj) -> None:
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
     status["nodeInfo"] = {**dict.fromkeys(_NODE_INFO, ""), **(status.get("nodeInfo") or {})}
     if "conditions" in status:
-        status["conditions"] = with_times(status["conditions"], "lastHeartbeatTime", "lastTransitionTime")
+        status["conditions"] = with_times(
+            status["conditions"], "lastHeartbeatTime", "lastTransitionTime"
+        )
 
 
 class ServiceAccountStrategy(Strategy):
@@ -167,7 +179,9 @@ def data_problems(obj: Obj, fields: tuple[str, ...]) -> Iterable[Cause]:
                 )
                 yield invalid_value(f"{field}[{key}]", key, detail)
     if size > _DATA_LIMIT:
-        yield Cause("FieldValueTooLong", fields[0], f"Too long: may not be more than {_DATA_LIMIT} bytes")
+        yield Cause(
+            "FieldValueTooLong", fields[0], f"Too long: may not be more than {_DATA_LIMIT} bytes"
+        )
 
 
 def immutable_problems(obj: Obj, old: Obj | None, fields: tuple[str, ...]) -> Iterable[Cause]:

@@ -9,7 +9,13 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, required, unsupported
-from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, fill, path_segment_problem, subdomain_problem
+from hybridlab.api.kinds.strategy import (
+    Strategy,
+    dns_1035_problem,
+    fill,
+    path_segment_problem,
+    subdomain_problem,
+)
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.resources import CUSTOM_VERBS, Catalogue, Resource
 from hybridlab.api.store import Change, Key, Store
@@ -56,7 +62,9 @@ class DefinitionStrategy(Strategy):
         names = spec["names"]
         expected = f"{names['plural']}.{spec['group']}"
         if obj["metadata"]["name"] != expected:
-            yield invalid_value("metadata.name", obj["metadata"]["name"], 'must be spec.names.plural+"."+spec.group')
+            yield invalid_value(
+                "metadata.name", obj["metadata"]["name"], 'must be spec.names.plural+"."+spec.group'
+            )
         if problem := subdomain_problem(spec["group"]):
             yield invalid_value("spec.group", spec["group"], problem)
         if spec["scope"] not in {"Cluster", "Namespaced"}:
@@ -70,10 +78,14 @@ class DefinitionStrategy(Strategy):
             yield required(f"metadata.annotations[{approved}]", f"{detail}, {link}")
         versions = spec["versions"]
         if sum(bool(item.get("storage")) for item in versions) != 1:
-            yield invalid_value("spec.versions", "", "must have exactly one version marked as storage version")
+            yield invalid_value(
+                "spec.versions", "", "must have exactly one version marked as storage version"
+            )
         if spec["conversion"].get("strategy") != "None":
             yield invalid_value(
-                "spec.conversion.strategy", spec["conversion"].get("strategy"), "not emulated: conversion webhooks"
+                "spec.conversion.strategy",
+                spec["conversion"].get("strategy"),
+                "not emulated: conversion webhooks",
             )
         for index, version in enumerate(versions):
             at = f"spec.versions[{index}]"
@@ -114,8 +126,12 @@ class RegistrationStrategy(Strategy):
 class Definitions:
     """Keeps the catalogue in step with the stored CustomResourceDefinitions."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, later: Callable[[Callable[[], None]], None]) -> None:
-        self._store, self._catalogue, self._later = store, catalogue, later
+    def __init__(
+        self, store: Store, catalogue: Catalogue, later: Callable[[Callable[[], None]], None]
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._later = later
         self.built_in: set[str] = set()
         """Names of definitions whose resources are in the table already."""
         store.listeners.append(self._on_change)
@@ -124,7 +140,9 @@ class Definitions:
         if bucket != STORAGE or (key[1] in self.built_in and change.type == "ADDED"):
             return
         if change.type == "DELETED":
-            served = next((resource for resource in self._catalogue if resource.name == key[1]), None)
+            served = next(
+                (resource for resource in self._catalogue if resource.name == key[1]), None
+            )
             self._catalogue.remove(key[1])
             self.built_in.discard(key[1])
             if served is not None:
@@ -138,7 +156,9 @@ class Definitions:
     def _purge(self, storage: str) -> None:
         """Remove the objects of a kind that is no longer served."""
         for obj in self._store.bucket(storage).within(None):
-            self._store.remove(storage, (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
+            self._store.remove(
+                storage, (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+            )
 
 
 def resources_of(definition: Obj) -> list[Resource]:
@@ -167,7 +187,9 @@ def resources_of(definition: Obj) -> list[Resource]:
                 storage=f"{names['plural']}.{group}",
                 storage_kind=names["kind"],
                 storage_version=f"{group}/{stored}",
-                fields=tuple(item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()),
+                fields=tuple(
+                    item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()
+                ),
                 by_crd=True,
                 verbs=CUSTOM_VERBS,
                 columns=tuple(version.get("additionalPrinterColumns") or ()),

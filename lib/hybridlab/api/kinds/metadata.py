@@ -101,7 +101,9 @@ def _owner_problems(owners: list[Obj]) -> Iterator[Cause]:
         for key, detail in _OWNER_FIELDS:
             if not owner.get(key):
                 yield invalid_value(f"metadata.ownerReferences.{key}", "", detail)
-    controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")]
+    controllers = [
+        f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")
+    ]
     if len(controllers) > 1:
         found = f'Found "true" in references for {controllers[0]} and {controllers[1]}'
         detail = f"Only one reference can have Controller set to true. {found}"

@@ -18,7 +18,9 @@ def cidr_problem(text: str) -> str | None:
         ip_network(text, strict=False)
     except ValueError:
         return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-    return None if "/" in text else "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    return (
+        None if "/" in text else "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    )
 
 
 class NetworkPolicyStrategy(Strategy):
@@ -58,7 +60,9 @@ def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
     end = port.get("endPort")
     if isinstance(number, str):
         if end is not None:
-            yield invalid_value(f"{at}.endPort", end, "may not be specified when `port` is non-numeric")
+            yield invalid_value(
+                f"{at}.endPort", end, "may not be specified when `port` is non-numeric"
+            )
         yield from port_problems(number, f"{at}.port")
     elif number is not None:
         yield from port_problems(number, f"{at}.port")
@@ -66,7 +70,9 @@ def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
             # the real server shows the port here
             yield invalid_value(f"{at}.endPort", number, "must be greater than or equal to `port`")
     elif end is not None:
-        yield invalid_value(f"{at}.endPort", end, "may not be specified when `port` is not specified")
+        yield invalid_value(
+            f"{at}.endPort", end, "may not be specified when `port` is not specified"
+        )
 
 
 def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
@@ -74,7 +80,9 @@ def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
     if not given:
         yield required(at, "must specify a peer")
     if "ipBlock" in given and len(given) > 1:
-        yield Cause("FieldValueForbidden", at, "Forbidden: may not specify both ipBlock and another peer")
+        yield Cause(
+            "FieldValueForbidden", at, "Forbidden: may not specify both ipBlock and another peer"
+        )
     yield from selector_problems(peer.get("podSelector"), f"{at}.podSelector")
     yield from selector_problems(peer.get("namespaceSelector"), f"{at}.namespaceSelector")
     block = peer.get("ipBlock")
@@ -104,9 +112,13 @@ def _ambiguous(spec: Obj) -> Iterator[str]:
                 if not block:
                     continue
                 at = f"spec.{direction}[{index}].{peers}[{number}].ipBlock"
-                holes = [(f"{at}.except[{place}]", text) for place, text in enumerate(block.get("except") or ())]
+                holes = [
+                    (f"{at}.except[{place}]", text)
+                    for place, text in enumerate(block.get("except") or ())
+                ]
                 for here, text in [(f"{at}.cidr", block.get("cidr", "")), *holes]:
-                    network, given = ip_network(text, strict=False), ip_interface(text)
+                    network = ip_network(text, strict=False)
+                    given = ip_interface(text)
                     if given.ip != network.network_address:
                         either = f'"{network}" or "{given.ip}/{given.max_prefixlen}"'
                         yield f'{here}: CIDR value "{text}" is ambiguous in this context (should be {either}?)'
@@ -124,7 +136,9 @@ class EndpointsStrategy(Strategy):
         for index, subset in enumerate(obj.get("subsets") or ()):
             for group in ("addresses", "notReadyAddresses"):
                 for number, address in enumerate(subset.get(group) or ()):
-                    yield from _address_problems(address["ip"], f"subsets[{index}].{group}[{number}].ip")
+                    yield from _address_problems(
+                        address["ip"], f"subsets[{index}].{group}[{number}].ip"
+                    )
 
 
 class EndpointSliceStrategy(Strategy):
@@ -156,7 +170,9 @@ def _address_problems(address: str, at: str) -> Iterator[Cause]:
     try:
         ip_address(address)
     except ValueError:
-        yield invalid_value(at, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        yield invalid_value(
+            at, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        )
 
 
 class EventStrategy(Strategy):
@@ -173,7 +189,9 @@ class EventStrategy(Strategy):
         involved = (obj.get("involvedObject") or {}).get("namespace") or "default"
         namespace = obj["metadata"]["namespace"]
         if old is None and involved != namespace:
-            yield invalid_value("involvedObject.namespace", involved, "does not match event.namespace")
+            yield invalid_value(
+                "involvedObject.namespace", involved, "does not match event.namespace"
+            )
 
 
 class LeaseStrategy(Strategy):
@@ -194,7 +212,12 @@ class DisruptionBudgetStrategy(Strategy):
     unconditional_update = False
 
     def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+        obj["status"] = {
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "disruptionsAllowed": 0,
+            "expectedPods": 0,
+        }
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]

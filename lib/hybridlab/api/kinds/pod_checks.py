@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, duplicate, forbidden_field, invalid_value, required, unsupported
+from hybridlab.api.errors import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+    unsupported,
+)
 from hybridlab.api.kinds.metadata import key_problem, label_problems, value_problem
 from hybridlab.api.kinds.strategy import label_problem, port_problems
 from hybridlab.api.kinds.windows_user import user_name_problems
@@ -32,7 +39,9 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group) or ()):
             here = f"{at}.{group}[{index}]"
-            yield from _container_problems(container, here, names, spec, init=group == "initContainers")
+            yield from _container_problems(
+                container, here, names, spec, init=group == "initContainers"
+            )
             if container.get("name") in seen:
                 yield duplicate(f"{here}.name", container["name"])
             seen.add(container.get("name", ""))
@@ -72,7 +81,9 @@ def _unique_names(items: list[Any], at: str) -> Iterator[Cause]:
         seen.add(name)
 
 
-def _container_problems(container: Obj, at: str, volumes: set[Any], spec: Obj, *, init: bool) -> Iterator[Cause]:
+def _container_problems(
+    container: Obj, at: str, volumes: set[Any], spec: Obj, *, init: bool
+) -> Iterator[Cause]:
     name = container.get("name", "")
     if not name:
         yield required(f"{at}.name")
@@ -91,9 +102,12 @@ def _container_problems(container: Obj, at: str, volumes: set[Any], spec: Obj, *
         if probe in container:
             if init and container.get("restartPolicy") != "Always":
                 yield forbidden_field(
-                    f"{at}.{probe}", "may not be set for init containers without restartPolicy=Always"
+                    f"{at}.{probe}",
+                    "may not be set for init containers without restartPolicy=Always",
                 )
-            yield from _probe_problems(container[probe], f"{at}.{probe}", once=probe != "readinessProbe")
+            yield from _probe_problems(
+                container[probe], f"{at}.{probe}", once=probe != "readinessProbe"
+            )
     for hook, handler in (container.get("lifecycle") or {}).items():
         if isinstance(handler, dict):  # not stopSignal
             yield from _handler_ports(handler, f"{at}.lifecycle.{hook}")
@@ -102,12 +116,15 @@ def _container_problems(container: Obj, at: str, volumes: set[Any], spec: Obj, *
 
 def _resource_problems(resources: Obj, at: str) -> Iterator[Cause]:
     """Return what is wrong with a container's requests and limits."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    limits = resources.get("limits") or {}
+    requests = resources.get("requests") or {}
     for group, amounts in (("limits", limits), ("requests", requests)):
         for resource, amount in amounts.items():
             here = f"{at}.{group}[{resource}]"
             if "/" not in resource and resource not in _RESOURCES and "hugepages-" not in resource:
-                yield invalid_value(here, resource, "must be a standard resource type or fully qualified")
+                yield invalid_value(
+                    here, resource, "must be a standard resource type or fully qualified"
+                )
             if quantity(amount) < 0:
                 yield invalid_value(here, amount, "must be greater than or equal to 0")
     for resource, amount in requests.items():
@@ -143,9 +160,13 @@ def _port_problems(ports: list[Obj], at: str, spec: Obj) -> Iterator[Cause]:
         if number == 0:
             yield required(f"{here}.containerPort")
         elif not 1 <= number <= 65535:
-            yield invalid_value(f"{here}.containerPort", number, "must be between 1 and 65535, inclusive")
+            yield invalid_value(
+                f"{here}.containerPort", number, "must be between 1 and 65535, inclusive"
+            )
         if "hostPort" in port and not 1 <= port["hostPort"] <= 65535:
-            yield invalid_value(f"{here}.hostPort", port["hostPort"], "must be between 1 and 65535, inclusive")
+            yield invalid_value(
+                f"{here}.hostPort", port["hostPort"], "must be between 1 and 65535, inclusive"
+            )
         if spec.get("hostNetwork") and port.get("hostPort", number) != number:
             detail = "must match `containerPort` when `hostNetwork` is true"
             yield invalid_value(f"{here}.hostPort", port["hostPort"], detail)
@@ -183,7 +204,8 @@ def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
 
 
 def _toleration_problems(toleration: Obj, at: str) -> Iterator[Cause]:
-    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    key = toleration.get("key", "")
+    operator = toleration.get("operator", "")
     if key and (problem := key_problem(key)):
         yield invalid_value(f"{at}.key", key, problem)
     if not key and operator != "Exists":
@@ -203,7 +225,9 @@ def _toleration_problems(toleration: Obj, at: str) -> Iterator[Cause]:
     if effect and effect not in _EFFECTS:
         yield unsupported(f"{at}.effect", effect, _EFFECTS)
     if "tolerationSeconds" in toleration and effect != "NoExecute":
-        yield invalid_value(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+        yield invalid_value(
+            f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        )
 
 
 def _affinity_problems(affinity: Obj, at: str) -> Iterator[Cause]:
@@ -217,9 +241,13 @@ def _affinity_problems(affinity: Obj, at: str) -> Iterator[Cause]:
             for number, item in enumerate(term.get("matchExpressions") or ()):
                 if item.get("operator") not in _NODE_OPERATORS:
                     field = f"{here}[{index}].matchExpressions[{number}].operator"
-                    yield invalid_value(field, item.get("operator", ""), "not a valid selector operator")
+                    yield invalid_value(
+                        field, item.get("operator", ""), "not a valid selector operator"
+                    )
     for kind in ("podAffinity", "podAntiAffinity"):
-        terms = (affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        terms = (affinity.get(kind) or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ) or ()
         for index, term in enumerate(terms):
             if not term.get("topologyKey"):
                 field = f"{at}.{kind}.requiredDuringSchedulingIgnoredDuringExecution[{index}].topologyKey"

@@ -16,7 +16,13 @@ NOT_READY_SECONDS = 300
 
 def default_pod_spec(spec: Obj) -> None:
     """Fill in a pod's spec in place."""
-    fill(spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler", securityContext={})
+    fill(
+        spec,
+        restartPolicy="Always",
+        dnsPolicy="ClusterFirst",
+        schedulerName="default-scheduler",
+        securityContext={},
+    )
     if spec.setdefault("terminationGracePeriodSeconds", 30) < 0:
         spec["terminationGracePeriodSeconds"] = 1  # what negative values have meant since 1.22
     host_network = spec.get("hostNetwork") is True
@@ -95,25 +101,38 @@ def default_tolerations(spec: Obj) -> None:
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(item, key) for item in tolerations):
             tolerations.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NOT_READY_SECONDS}
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": NOT_READY_SECONDS,
+                }
             )
     spec["tolerations"] = tolerations
 
 
 def _tolerates(toleration: Obj, key: str) -> bool:
-    return toleration.get("key", "") in {"", key} and toleration.get("effect", "") in {"", "NoExecute"}
+    return toleration.get("key", "") in {"", key} and toleration.get("effect", "") in {
+        "",
+        "NoExecute",
+    }
 
 
 def qos_class(spec: Obj) -> str:
     """Return Guaranteed, Burstable or BestEffort."""
-    any_resource, guaranteed = False, True
+    any_resource = False
+    guaranteed = True
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources: dict[str, Any] = container.get("resources") or {}
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        limits = resources.get("limits") or {}
+        requests = resources.get("requests") or {}
         if any(resource in group for group in (limits, requests) for resource in ("cpu", "memory")):
             any_resource = True
         for resource in ("cpu", "memory"):
-            if resource not in limits or requests.get(resource, limits[resource]) != limits[resource]:
+            if (
+                resource not in limits
+                or requests.get(resource, limits[resource]) != limits[resource]
+            ):
                 guaranteed = False
     if not any_resource:
         return "BestEffort"

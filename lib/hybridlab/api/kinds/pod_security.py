@@ -44,7 +44,11 @@ def _containers(spec: Obj, *groups: str) -> list[Obj]:
 def _whose(spec: Obj, wrong: Callable[[Obj], object]) -> list[str]:
     """Names of the containers whose security context is wrong."""
     every = _containers(spec, *_GROUPS)
-    return [container.get("name", "") for container in every if wrong(container.get("securityContext") or {})]
+    return [
+        container.get("name", "")
+        for container in every
+        if wrong(container.get("securityContext") or {})
+    ]
 
 
 def _who(names: list[str]) -> str:
@@ -66,22 +70,32 @@ def _keeps_capabilities(context: Obj) -> bool:
 
 def _baseline(spec: Obj) -> Iterator[str]:
     pod = spec.get("securityContext") or {}
-    if spaces := [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]:
+    if spaces := [
+        f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)
+    ]:
         yield f"host namespaces ({', '.join(spaces)})"
     if privileged := _whose(spec, lambda context: context.get("privileged")):
         yield f"privileged ({_who(privileged)} must not set securityContext.privileged=true)"
     if adding := _whose(spec, _extra_capabilities):
         contexts = (one.get("securityContext") or {} for one in _containers(spec, *_GROUPS))
-        listed = ", ".join(f'"{item}"' for item in sorted(set().union(*map(_extra_capabilities, contexts))))
+        listed = ", ".join(
+            f'"{item}"' for item in sorted(set().union(*map(_extra_capabilities, contexts)))
+        )
         yield f"non-default capabilities ({_who(adding)} must not include {listed} in securityContext.capabilities.add)"
-    if paths := [f'"{volume["name"]}"' for volume in spec.get("volumes") or () if volume.get("hostPath") is not None]:
+    if paths := [
+        f'"{volume["name"]}"'
+        for volume in spec.get("volumes") or ()
+        if volume.get("hostPath") is not None
+    ]:
         yield f"hostPath volumes (volume{'s' if len(paths) > 1 else ''} {', '.join(paths)})"
     every = _containers(spec, "initContainers", "containers")
     yield from _host_ports(every)
     if hosts := [container["name"] for container in every if host_process(container, spec)]:
         who = "pod" if (pod.get("windowsOptions") or {}).get("hostProcess") else _who(hosts)
         yield f"hostProcess ({who} must not set securityContext.windowsOptions.hostProcess=true)"
-    if sysctls := [item["name"] for item in pod.get("sysctls") or () if item.get("name") not in _SAFE_SYSCTLS]:
+    if sysctls := [
+        item["name"] for item in pod.get("sysctls") or () if item.get("name") not in _SAFE_SYSCTLS
+    ]:
         yield f"forbidden sysctls ({', '.join(sysctls)})"
     if (unconfined := _whose(spec, _unconfined)) or _unconfined(pod):
         who = _who(unconfined) if unconfined else "pod"
@@ -90,31 +104,42 @@ def _baseline(spec: Obj) -> Iterator[str]:
 
 def _host_ports(containers: list[Obj]) -> Iterator[str]:
     used = {
-        one.get("name", ""): [port["hostPort"] for port in one.get("ports") or () if port.get("hostPort")]
+        one.get("name", ""): [
+            port["hostPort"] for port in one.get("ports") or () if port.get("hostPort")
+        ]
         for one in containers
     }
     ports = [str(port) for found in used.values() for port in found]
     names = [name for name, found in used.items() if found]
     if names:
-        verb, plural = "uses" if len(names) == 1 else "use", "s" if len(ports) > 1 else ""
+        verb = "uses" if len(names) == 1 else "use"
+        plural = "s" if len(ports) > 1 else ""
         yield f"hostPort ({_who(names)} {verb} hostPort{plural} {', '.join(dict.fromkeys(ports))})"
 
 
 def _restricted(spec: Obj) -> Iterator[str]:
     pod = spec.get("securityContext") or {}
     linux = (spec.get("os") or {}).get("name") != "windows"
-    if linux and (whose := _whose(spec, lambda context: context.get("allowPrivilegeEscalation") is not False)):
+    if linux and (
+        whose := _whose(spec, lambda context: context.get("allowPrivilegeEscalation") is not False)
+    ):
         words = f"({_who(whose)} must set securityContext.allowPrivilegeEscalation=false)"
         yield f"allowPrivilegeEscalation != false {words}"
     if linux and (whose := _whose(spec, _keeps_capabilities)):
         yield f'unrestricted capabilities ({_who(whose)} must set securityContext.capabilities.drop=["ALL"])'
-    others = [volume for volume in spec.get("volumes") or () if not _RESTRICTED_VOLUMES & volume.keys()]
-    if volumes := [f'volume "{volume["name"]}"' for volume in others if volume.get("hostPath") is None]:
+    others = [
+        volume for volume in spec.get("volumes") or () if not _RESTRICTED_VOLUMES & volume.keys()
+    ]
+    if volumes := [
+        f'volume "{volume["name"]}"' for volume in others if volume.get("hostPath") is None
+    ]:
         yield f"restricted volume types ({', '.join(volumes)})"
     root = _whose(spec, lambda context: context.get("runAsNonRoot") is not True)
     if root and pod.get("runAsNonRoot") is not True:
         yield f"runAsNonRoot != true (pod or {_who(root)} must set securityContext.runAsNonRoot=true)"
-    if (zero := _whose(spec, lambda context: context.get("runAsUser") == 0)) or pod.get("runAsUser") == 0:
+    if (zero := _whose(spec, lambda context: context.get("runAsUser") == 0)) or pod.get(
+        "runAsUser"
+    ) == 0:
         yield f"runAsUser=0 ({_who(zero) if zero else 'pod'} must not set runAsUser=0)"
     free = _whose(spec, lambda context: not context.get("seccompProfile"))
     if linux and free and not pod.get("seccompProfile"):

@@ -18,9 +18,7 @@ PRIORITIES: Final[Mapping[str, int]] = {
 }
 """The priority classes that exist (scheduling.k8s.io itself is not served)."""
 
-_CHANGEABLE = (
-    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
-)
+_CHANGEABLE = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
 IMMUTABLE_RULE = (
     f"pod updates may not change fields other than {_CHANGEABLE} (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
@@ -41,8 +39,10 @@ class PodStrategy(Strategy):
         obj["spec"].setdefault("enableServiceLinks", True)
 
     def prepare_create(self, obj: Obj) -> None:
-        spec, meta = obj["spec"], obj["metadata"]
-        name, namespace = meta["name"], meta["namespace"]
+        spec = obj["spec"]
+        meta = obj["metadata"]
+        name = meta["name"]
+        namespace = meta["namespace"]
         account = spec.setdefault("serviceAccountName", "default")
         spec["serviceAccount"] = account
         if self._store.bucket("serviceaccounts").get((namespace, account)) is None:
@@ -51,7 +51,9 @@ class PodStrategy(Strategy):
         default_tolerations(spec)
         priority_class = spec.get("priorityClassName", "")
         if priority_class not in PRIORITIES:
-            raise forbidden("pods", "", name, f"no PriorityClass with name {priority_class} was found")
+            raise forbidden(
+                "pods", "", name, f"no PriorityClass with name {priority_class} was found"
+            )
         spec["priority"] = PRIORITIES[priority_class]
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
@@ -73,12 +75,17 @@ class PodStrategy(Strategy):
         if not subresource:
             default_tolerations(obj["spec"])
         if subresource == "status":
-            obj["status"] = {**(obj.get("status") or {}), "qosClass": (old.get("status") or {}).get("qosClass")}
+            obj["status"] = {
+                **(obj.get("status") or {}),
+                "qosClass": (old.get("status") or {}).get("qosClass"),
+            }
             if obj["status"]["qosClass"] is None:
                 obj["status"]["qosClass"] = qos_class(obj["spec"])
             if "conditions" in obj["status"]:
                 conditions = obj["status"]["conditions"]
-                obj["status"]["conditions"] = with_times(conditions, "lastProbeTime", "lastTransitionTime")
+                obj["status"]["conditions"] = with_times(
+                    conditions, "lastProbeTime", "lastTransitionTime"
+                )
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         if old is None:
@@ -95,7 +102,10 @@ class PodStrategy(Strategy):
             yield f'would violate PodSecurity "{level}:latest": ' + ", ".join(broken)
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
-        if not obj["spec"].get("nodeName") or (obj.get("status") or {}).get("phase") in {"Failed", "Succeeded"}:
+        if not obj["spec"].get("nodeName") or (obj.get("status") or {}).get("phase") in {
+            "Failed",
+            "Succeeded",
+        }:
             return 0
         if requested is not None:
             return max(requested, 0)
@@ -109,19 +119,32 @@ def _change_problems(spec: Obj, old: Obj) -> Iterator[Cause]:
     removed = [item for item in kept if item not in now]
     if removed:
         yield forbidden_field(
-            "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
+            "spec.tolerations",
+            "existing toleration can not be modified except its tolerationSeconds",
         )
     if spec.get("activeDeadlineSeconds") is None and old.get("activeDeadlineSeconds") is not None:
-        yield invalid_value("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
+        yield invalid_value(
+            "spec.activeDeadlineSeconds",
+            None,
+            "must not update from a positive integer to nil value",
+        )
     if spec.get("nodeName") != old.get("nodeName") or _fixed(spec) != _fixed(old):
-        changed = sorted(key for key in spec.keys() | old.keys() if _fixed(spec).get(key) != _fixed(old).get(key))
+        changed = sorted(
+            key for key in spec.keys() | old.keys() if _fixed(spec).get(key) != _fixed(old).get(key)
+        )
         yield forbidden_field("spec", f"{IMMUTABLE_RULE}: changed: {', '.join(changed)}")
 
 
 def _fixed(spec: Obj) -> dict[str, Any]:
     """Return a spec without what may be changed."""
-    fixed = {key: value for key, value in spec.items() if key not in {"tolerations", "activeDeadlineSeconds"}}
+    fixed = {
+        key: value
+        for key, value in spec.items()
+        if key not in {"tolerations", "activeDeadlineSeconds"}
+    }
     for group in ("containers", "initContainers"):
         if group in fixed:
-            fixed[group] = [{k: v for k, v in item.items() if k != "image"} for item in fixed[group]]
+            fixed[group] = [
+                {k: v for k, v in item.items() if k != "image"} for item in fixed[group]
+            ]
     return fixed

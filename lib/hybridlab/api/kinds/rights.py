@@ -37,9 +37,13 @@ class RoleStrategy(Strategy):
                     yield invalid_value(f"{at}.nonResourceURLs", paths, detail)
                 continue
             if not rule.get("apiGroups"):
-                yield required(f"{at}.apiGroups", "resource rules must supply at least one api group")
+                yield required(
+                    f"{at}.apiGroups", "resource rules must supply at least one api group"
+                )
             if not rule.get("resources"):
-                yield required(f"{at}.resources", "resource rules must supply at least one resource")
+                yield required(
+                    f"{at}.resources", "resource rules must supply at least one resource"
+                )
 
 
 class BindingStrategy(Strategy):
@@ -67,7 +71,9 @@ class BindingStrategy(Strategy):
         for index, subject in enumerate(obj.get("subjects") or ()):
             at = f"subjects[{index}]"
             if subject["kind"] not in {"ServiceAccount", "User", "Group"}:
-                yield unsupported(f"{at}.kind", subject["kind"], ("ServiceAccount", "User", "Group"))
+                yield unsupported(
+                    f"{at}.kind", subject["kind"], ("ServiceAccount", "User", "Group")
+                )
             if subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
                 yield required(f"{at}.namespace")
         if old is not None and old["roleRef"] != role:

@@ -45,7 +45,8 @@ class ServiceStrategy(Strategy):
     def __init__(self, cidr: str, node_ports: str) -> None:
         self._network = IPv4Network(cidr)
         first, _, last = node_ports.partition("-")
-        self._first_port, self._last_port = int(first), int(last)
+        self._first_port = int(first)
+        self._last_port = int(last)
         self._range = node_ports
         self._addresses: dict[str, tuple[str, str]] = {}
         self._ports: dict[tuple[str, int], tuple[str, str]] = {}
@@ -85,33 +86,47 @@ class ServiceStrategy(Strategy):
     def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
         if subresource:
             return
-        spec, before = obj["spec"], old["spec"]
+        spec = obj["spec"]
+        before = old["spec"]
         if "ExternalName" not in {spec["type"], before["type"]}:
             if not spec.get("clusterIP"):
                 spec["clusterIP"] = before.get("clusterIP", "")
                 spec["clusterIPs"] = before.get("clusterIPs") or [spec["clusterIP"]]
-            elif spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get(
+            elif spec.get("clusterIP") != before.get("clusterIP") and spec.get(
                 "clusterIPs"
-            ):
+            ) == before.get("clusterIPs"):
                 spec["clusterIPs"] = [spec["clusterIP"]]
-            known = {(port.get("protocol"), port["port"]): port.get("nodePort") for port in before.get("ports") or ()}
+            known = {
+                (port.get("protocol"), port["port"]): port.get("nodePort")
+                for port in before.get("ports") or ()
+            }
             for port in spec.get("ports") or () if spec["type"] != "ClusterIP" else ():
                 if not port.get("nodePort") and known.get((port.get("protocol"), port["port"])):
                     port["nodePort"] = known[port["protocol"], port["port"]]
-        if spec["type"] in {"ClusterIP", "ExternalName"} and before["type"] in {"NodePort", "LoadBalancer"}:
+        if spec["type"] in {"ClusterIP", "ExternalName"} and before["type"] in {
+            "NodePort",
+            "LoadBalancer",
+        }:
             if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
                 spec.pop("externalTrafficPolicy", None)
             spec.pop("allocateLoadBalancerNodePorts", None)
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)
         if spec["type"] == "ExternalName" and before["type"] != "ExternalName":
-            for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+            for key in (
+                "clusterIP",
+                "clusterIPs",
+                "ipFamilies",
+                "ipFamilyPolicy",
+                "internalTrafficPolicy",
+            ):
                 spec.pop(key, None)
         self._allocate(obj, old)
 
     def _allocate(self, obj: Obj, old: Obj | None) -> None:
         """Give the Service an address and node ports where it needs and lacks them."""
-        spec, meta = obj["spec"], obj["metadata"]
+        spec = obj["spec"]
+        meta = obj["metadata"]
         if spec["type"] == "ExternalName" or any(self.validate(obj, old)):
             return
         me = (meta["namespace"], meta["name"])
@@ -137,7 +152,9 @@ class ServiceStrategy(Strategy):
 
     def _free_address(self) -> str:
         size = self._network.num_addresses
-        reserved = min(max(16, size // 16), 256)  # left for addresses that users ask for, as the real allocator does
+        reserved = min(
+            max(16, size // 16), 256
+        )  # left for addresses that users ask for, as the real allocator does
         start = reserved if size > 2 * reserved else 1
         for _ in range(32):
             address = str(self._network[self._random.randrange(start, size - 1)])
@@ -158,7 +175,9 @@ class ServiceStrategy(Strategy):
             )
         elif self._addresses.get(address, me) != me:
             yield invalid_value(
-                "spec.clusterIPs", [address], f"failed to allocate IP {address}: provided IP is already allocated"
+                "spec.clusterIPs",
+                [address],
+                f"failed to allocate IP {address}: provided IP is already allocated",
             )
 
     def _free_port(self, protocol: str, taken: set[tuple[str, int]]) -> int:
@@ -206,7 +225,9 @@ class ServiceStrategy(Strategy):
             elif problem := subdomain_problem(spec["externalName"].rstrip(".")):
                 yield invalid_value("spec.externalName", spec["externalName"], problem)
             if spec.get("clusterIP"):
-                yield forbidden_field("spec.clusterIPs", "may not be set when `type` is 'ExternalName'")
+                yield forbidden_field(
+                    "spec.clusterIPs", "may not be set when `type` is 'ExternalName'"
+                )
         elif not spec.get("ports") and spec.get("clusterIP") != "None":
             yield required("spec.ports")
         yield from _traffic_problems(spec)
@@ -236,12 +257,18 @@ def _family_problems(spec: Obj) -> Iterator[Cause]:
         if family not in {"IPv4", "IPv6"}:
             yield unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
         elif family == "IPv6":
-            yield invalid_value(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+            yield invalid_value(
+                f"spec.ipFamilies[{index}]", family, "not configured on this cluster"
+            )
     policy = spec.get("ipFamilyPolicy", "SingleStack")
     if policy == "RequireDualStack":
-        yield invalid_value("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")
+        yield invalid_value(
+            "spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services"
+        )
     elif policy not in {"SingleStack", "PreferDualStack"}:
-        yield unsupported("spec.ipFamilyPolicy", policy, ("PreferDualStack", "RequireDualStack", "SingleStack"))
+        yield unsupported(
+            "spec.ipFamilyPolicy", policy, ("PreferDualStack", "RequireDualStack", "SingleStack")
+        )
 
 
 def _cluster_ip_problems(spec: Obj, old: Obj | None) -> Iterator[Cause]:
@@ -251,12 +278,18 @@ def _cluster_ip_problems(spec: Obj, old: Obj | None) -> Iterator[Cause]:
             IPv4Address(address)
         except ValueError:
             yield invalid_value(
-                "spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+                "spec.clusterIPs[0]",
+                address,
+                "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
             )
     if address == "None" and spec["type"] in {"NodePort", "LoadBalancer"}:
         detail = f"may not be set to 'None' for {spec['type']} services"
         yield invalid_value("spec.clusterIPs[0]", "None", detail)
-    if old is not None and "ExternalName" not in {old["type"], spec["type"]} and old.get("clusterIP") != address:
+    if (
+        old is not None
+        and "ExternalName" not in {old["type"], spec["type"]}
+        and old.get("clusterIP") != address
+    ):
         yield invalid_value("spec.clusterIPs[0]", [address], "may not change once set")
     given = spec.get("clusterIPs")
     if given and given[0] != address:
@@ -278,7 +311,9 @@ def _ports_problems(spec: Obj) -> Iterator[Cause]:
                 yield duplicate(f"{at}.name", port["name"])
             names.add(port["name"])
         if not 1 <= port["port"] <= 65535:
-            yield invalid_value(f"{at}.port", port["port"], "must be between 1 and 65535, inclusive")
+            yield invalid_value(
+                f"{at}.port", port["port"], "must be between 1 and 65535, inclusive"
+            )
         if port["protocol"] not in _PROTOCOLS:
             yield unsupported(f"{at}.protocol", port["protocol"], _PROTOCOLS)
         yield from port_problems(port["targetPort"], f"{at}.targetPort")

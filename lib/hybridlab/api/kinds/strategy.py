@@ -64,7 +64,9 @@ def port_problems(port: Any, at: str) -> Iterator[Cause]:
         return
     wrong = {
         "must be no more than 15 characters": len(port) > 15,
-        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not _PORT_NAME.match(port),
+        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not _PORT_NAME.match(
+            port
+        ),
         "must contain at least one letter (a-z)": not re.search("[a-z]", port),
         "must not contain consecutive hyphens": "--" in port,
         "must not begin or end with a hyphen": port.startswith("-") or port.endswith("-"),

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value
 
-LONGEST_USER, LONGEST_DOMAIN = 104, 256
+LONGEST_USER = 104
+LONGEST_DOMAIN = 256
 _NETBIOS = re.compile(r"^[^\\/:*?\"<>|.][^\\/:*?\"<>|]{0,14}$")
-_DNS = re.compile(r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$")
+_DNS = re.compile(
+    r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$"
+)
 _FORBIDDEN_IN_USER = re.compile(r"[\"/\\:;|=,+*?<>@\[\]]")
 
 
@@ -17,7 +20,9 @@ def user_name_problems(spec: Obj, at: str) -> Iterator[Cause]:
     yield from _problems(spec.get("securityContext") or {}, f"{at}.securityContext")
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group) or ()):
-            yield from _problems(container.get("securityContext") or {}, f"{at}.{group}[{index}].securityContext")
+            yield from _problems(
+                container.get("securityContext") or {}, f"{at}.{group}[{index}].securityContext"
+            )
 
 
 def _problems(context: Obj, at: str) -> Iterator[Cause]:

@@ -24,7 +24,8 @@ def selector_problems(selector: Obj | None, at: str) -> Iterator[Cause]:
     yield from label_problems(selector.get("matchLabels") or {}, f"{at}.matchLabels")
     for index, item in enumerate(selector.get("matchExpressions") or ()):
         here = f"{at}.matchExpressions[{index}]"
-        operator, values = item.get("operator", ""), item.get("values") or []
+        operator = item.get("operator", "")
+        values = item.get("values") or []
         if operator not in _OPERATORS:
             yield invalid_value(f"{here}.operator", operator, "not a valid selector operator")
         elif operator in {"In", "NotIn"} and not values:
@@ -90,12 +91,18 @@ class WorkloadStrategy(Strategy):
         else:
             yield from selector_problems(selector, "spec.selector")
             if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-                yield invalid_value("spec.selector", {}, f"empty selector is invalid for {self._kind.lower()}")
+                yield invalid_value(
+                    "spec.selector", {}, f"empty selector is invalid for {self._kind.lower()}"
+                )
         template = spec.get("template") or {}
         labels = (template.get("metadata") or {}).get("labels")
         yield from label_problems(labels or {}, "spec.template.metadata.labels")
         if not object_selector(selector)(labels or {}):
-            yield invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+            yield invalid_value(
+                "spec.template.metadata.labels",
+                labels,
+                "`selector` does not match template `labels`",
+            )
         if "spec" in template:
             yield from pod_spec_problems(template["spec"], "spec.template.spec")
             policy = template["spec"].get("restartPolicy")
@@ -104,14 +111,18 @@ class WorkloadStrategy(Strategy):
         else:
             yield required("spec.template.spec.containers")
         if spec.get("replicas", 0) < 0:
-            yield invalid_value("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+            yield invalid_value(
+                "spec.replicas", spec["replicas"], "must be greater than or equal to 0"
+            )
         if self._kind == "Deployment":
             yield from _deployment_problems(spec)
         if old is not None and old["spec"].get("selector") != spec.get("selector"):
             yield invalid_value("spec.selector", spec.get("selector"), "field is immutable")
 
     def warnings(self, obj: Obj) -> Iterable[str]:
-        namespace = self._store.bucket("namespaces").get(("", obj["metadata"]["namespace"])) or {"metadata": {}}
+        namespace = self._store.bucket("namespaces").get(("", obj["metadata"]["namespace"])) or {
+            "metadata": {}
+        }
         labels = namespace["metadata"].get("labels") or {}
         pod = (obj["spec"].get("template") or {}).get("spec") or {}
         for mode in ("enforce", "warn"):
@@ -150,9 +161,12 @@ def _deployment_problems(spec: Obj) -> Iterator[Cause]:
         yield Cause("FieldValueForbidden", "spec.strategy.rollingUpdate", f"Forbidden: {detail}")
     elif strategy["type"] == "RollingUpdate":
         yield from _rolling_problems(strategy["rollingUpdate"])
-    deadline, ready = spec["progressDeadlineSeconds"], spec.get("minReadySeconds", 0)
+    deadline = spec["progressDeadlineSeconds"]
+    ready = spec.get("minReadySeconds", 0)
     if deadline <= ready:
-        yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+        yield invalid_value(
+            "spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"
+        )
 
 
 def _rolling_problems(rolling: Obj) -> Iterator[Cause]:
@@ -161,10 +175,10 @@ def _rolling_problems(rolling: Obj) -> Iterator[Cause]:
     for name in ("maxUnavailable", "maxSurge"):
         value = rolling[name]
         if isinstance(value, str) and not _PERCENT.match(value):
-            detail = (
-                "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex"
+            detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex"
+            yield invalid_value(
+                f"{at}.{name}", value, f"{detail} used for validation is '[0-9]+%')"
             )
-            yield invalid_value(f"{at}.{name}", value, f"{detail} used for validation is '[0-9]+%')")
         elif isinstance(value, int) and value < 0:
             yield invalid_value(f"{at}.{name}", value, "must be greater than or equal to 0")
     if all(str(rolling[name]) in {"0", "0%"} for name in ("maxUnavailable", "maxSurge")):

@@ -60,9 +60,13 @@ _PROVIDERS = {
         kube_proxy_program='"C:\\Program Files\\kubernetes\\kube-proxy.exe"',
     ),
     "AKS": Provider(name="AKS", cluster_type=("aks",), kube_proxy_service="kubeproxy"),
-    "OpenShift": Provider(name="OpenShift", cluster_type=("openshift",), kube_proxy_configured=True),
+    "OpenShift": Provider(
+        name="OpenShift", cluster_type=("openshift",), kube_proxy_configured=True
+    ),
     "RKE2": Provider(
-        name="RKE2", kube_proxy_service="", kube_proxy_program="c:\\var\\lib\\rancher\\rke2\\bin\\kube-proxy.exe"
+        name="RKE2",
+        kube_proxy_service="",
+        kube_proxy_program="c:\\var\\lib\\rancher\\rke2\\bin\\kube-proxy.exe",
     ),
 }
 

@@ -29,7 +29,11 @@ def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[st
     """(resource, object) in order, by what Calico's objects declare of the network."""
     install = install_of(profile)
     namespace = install.namespace
-    made = [*_accounts(namespace), *_nodes(profile, plane, declared), *_controllers(profile, namespace)]
+    made = [
+        *_accounts(namespace),
+        *_nodes(profile, plane, declared),
+        *_controllers(profile, namespace),
+    ]
     if install.operator:
         made = [*_operator(), *made, *_typha(profile)]
     if profile.calico.v3_api:
@@ -38,7 +42,10 @@ def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[st
 
 
 def _accounts(namespace: str) -> list[tuple[str, Obj]]:
-    return [service_account(name, namespace) for name in ("calico-node", "calico-kube-controllers", "calico-typha")]
+    return [
+        service_account(name, namespace)
+        for name in ("calico-node", "calico-kube-controllers", "calico-typha")
+    ]
 
 
 def _operator() -> list[tuple[str, Obj]]:
@@ -46,16 +53,26 @@ def _operator() -> list[tuple[str, Obj]]:
         "linux",
         [
             container(
-                "tigera-operator", f"quay.io/tigera/operator:{OPERATOR_VERSION}", command=["operator"],
-                env={"OPERATOR_NAME": "tigera-operator", "TIGERA_OPERATOR_INIT_IMAGE_VERSION": OPERATOR_VERSION},
+                "tigera-operator",
+                f"quay.io/tigera/operator:{OPERATOR_VERSION}",
+                command=["operator"],
+                env={
+                    "OPERATOR_NAME": "tigera-operator",
+                    "TIGERA_OPERATOR_INIT_IMAGE_VERSION": OPERATOR_VERSION,
+                },
             )
         ],
-        hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet", serviceAccountName="tigera-operator",
+        hostNetwork=True,
+        dnsPolicy="ClusterFirstWithHostNet",
+        serviceAccountName="tigera-operator",
         tolerations=EVERYWHERE,
-    )  # fmt: skip
+    )
     return [
         service_account("tigera-operator", "tigera-operator"),
-        ("deployments.apps", deployment("tigera-operator", "tigera-operator", {"k8s-app": "tigera-operator"}, spec)),
+        (
+            "deployments.apps",
+            deployment("tigera-operator", "tigera-operator", {"k8s-app": "tigera-operator"}, spec),
+        ),
     ]
 
 
@@ -83,19 +100,28 @@ def _cni_environment(profile: Profile, network: dict[str, str]) -> dict[str, str
 
 
 def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
-    version, install = profile.calico.version, install_of(profile)
+    version = profile.calico.version
+    install = install_of(profile)
     common = {
-        "hostNetwork": True, "priorityClassName": "system-node-critical", "serviceAccountName": "calico-node",
-        "tolerations": EVERYWHERE, "terminationGracePeriodSeconds": 5,
-    }  # fmt: skip
+        "hostNetwork": True,
+        "priorityClassName": "system-node-critical",
+        "serviceAccountName": "calico-node",
+        "tolerations": EVERYWHERE,
+        "terminationGracePeriodSeconds": 5,
+    }
     environment = _node_environment(profile, plane.environment("linux", declared))
     linux = pod_spec(
         "linux",
         [container("calico-node", f"quay.io/calico/node:{version}", env=environment)],
-        initContainers=[container("install-cni", f"quay.io/calico/cni:{version}", command=["/opt/cni/bin/install"])],
+        initContainers=[
+            container(
+                "install-cni", f"quay.io/calico/cni:{version}", command=["/opt/cni/bin/install"]
+            )
+        ],
         **common,
     )
-    on_windows, ipam = plane.environment("windows", declared), profile.network.ipam
+    on_windows = plane.environment("windows", declared)
+    ipam = profile.network.ipam
     ipam_type = {} if install.operator and ipam == "host-local" else {"CNI_IPAM_TYPE": ipam}
     windows_environment = {
         **environment,
@@ -121,9 +147,19 @@ def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str
                 env=windows_environment,
                 readiness=ready if install.operator else None,
             ),
-            container("node", image, command=[f"{mount}/CalicoWindows/node-service.ps1"], env=windows_environment),
+            container(
+                "node",
+                image,
+                command=[f"{mount}/CalicoWindows/node-service.ps1"],
+                env=windows_environment,
+            ),
             *(
-                container(name, image, command=[f"{mount}/CalicoWindows/{script}"], env=windows_environment)
+                container(
+                    name,
+                    image,
+                    command=[f"{mount}/CalicoWindows/{script}"],
+                    env=windows_environment,
+                )
                 for name, script in plane.windows_containers().items()
             ),
         ],
@@ -139,7 +175,9 @@ def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str
         **{key: value for key, value in common.items() if key != "hostNetwork"},
     )
     on_linux = daemon_set("calico-node", install.namespace, {"k8s-app": "calico-node"}, linux)
-    by_pods = daemon_set("calico-node-windows", install.namespace, {"k8s-app": "calico-node-windows"}, windows)
+    by_pods = daemon_set(
+        "calico-node-windows", install.namespace, {"k8s-app": "calico-node-windows"}, windows
+    )
     made = [on_linux, by_pods] if install.windows_pods else [on_linux]
     return [("daemonsets.apps", daemons) for daemons in made]
 
@@ -149,15 +187,31 @@ def _typha(profile: Profile) -> list[tuple[str, Obj]]:
         "linux",
         [
             container(
-                "calico-typha", f"quay.io/calico/typha:{profile.calico.version}", command=["calico-typha"],
-                ports=[{"name": "calico-typha", "containerPort": 5473, "hostPort": 5473, "protocol": "TCP"}],
+                "calico-typha",
+                f"quay.io/calico/typha:{profile.calico.version}",
+                command=["calico-typha"],
+                ports=[
+                    {
+                        "name": "calico-typha",
+                        "containerPort": 5473,
+                        "hostPort": 5473,
+                        "protocol": "TCP",
+                    }
+                ],
                 env={"TYPHA_DATASTORETYPE": "kubernetes", "TYPHA_HEALTHENABLED": "true"},
             )
         ],
-        hostNetwork=True, priorityClassName="system-cluster-critical", serviceAccountName="calico-typha",
+        hostNetwork=True,
+        priorityClassName="system-cluster-critical",
+        serviceAccountName="calico-typha",
         tolerations=EVERYWHERE,
-    )  # fmt: skip
-    return [("deployments.apps", deployment("calico-typha", "calico-system", {"k8s-app": "calico-typha"}, spec))]
+    )
+    return [
+        (
+            "deployments.apps",
+            deployment("calico-typha", "calico-system", {"k8s-app": "calico-typha"}, spec),
+        )
+    ]
 
 
 def _controllers(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
@@ -165,13 +219,15 @@ def _controllers(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
         "linux",
         [
             container(
-                "calico-kube-controllers", f"quay.io/calico/kube-controllers:{profile.calico.version}",
+                "calico-kube-controllers",
+                f"quay.io/calico/kube-controllers:{profile.calico.version}",
                 env={"DATASTORE_TYPE": "kubernetes", "ENABLED_CONTROLLERS": "node,loadbalancer"},
             )
         ],
-        priorityClassName="system-cluster-critical", serviceAccountName="calico-kube-controllers",
+        priorityClassName="system-cluster-critical",
+        serviceAccountName="calico-kube-controllers",
         tolerations=[CRITICAL, CONTROL_PLANE],
-    )  # fmt: skip
+    )
     labels = {"k8s-app": "calico-kube-controllers"}
     return [("deployments.apps", deployment("calico-kube-controllers", namespace, labels, spec))]
 
@@ -180,9 +236,14 @@ def _api_server(profile: Profile) -> list[tuple[str, Obj]]:
     image = f"quay.io/calico/apiserver:{profile.calico.version}"
     spec = pod_spec(
         "linux",
-        [container("calico-apiserver", image, command=["/code/apiserver"], args=["--secure-port=5443"])],
-        serviceAccountName="calico-apiserver", tolerations=[CRITICAL, CONTROL_PLANE],
-    )  # fmt: skip
+        [
+            container(
+                "calico-apiserver", image, command=["/code/apiserver"], args=["--secure-port=5443"]
+            )
+        ],
+        serviceAccountName="calico-apiserver",
+        tolerations=[CRITICAL, CONTROL_PLANE],
+    )
     return [
         service_account("calico-apiserver", "calico-apiserver"),
         (

@@ -18,9 +18,12 @@ from hybridlab.profiles.model import Profile
 POOL_NAME = "default-ipv4-ippool"
 
 
-def configuration(profile: Profile, plane: Plane, resources: CalicoResources) -> list[tuple[str, Obj]]:
+def configuration(
+    profile: Profile, plane: Plane, resources: CalicoResources
+) -> list[tuple[str, Obj]]:
     """(resource, object) of everything that Calico is configured with."""
-    network, declared = profile.network, plane.declared()
+    network = profile.network
+    declared = plane.declared()
     specs: list[tuple[str, str, str, dict[str, Any]]] = [
         ("ippools", "IPPool", POOL_NAME, _pool(profile, declared)),
         *(
@@ -31,23 +34,42 @@ def configuration(profile: Profile, plane: Plane, resources: CalicoResources) ->
             "ipamconfigurations",
             "IPAMConfiguration",
             "default",
-            {"strictAffinity": network.strict_affinity, "autoAllocateBlocks": True, "maxBlocksPerHost": 0},
+            {
+                "strictAffinity": network.strict_affinity,
+                "autoAllocateBlocks": True,
+                "maxBlocksPerHost": 0,
+            },
         ),
         ("felixconfigurations", "FelixConfiguration", "default", _felix(declared)),
         (
             "bgpconfigurations",
             "BGPConfiguration",
             "default",
-            {"nodeToNodeMeshEnabled": declared.bgp == "Enabled", "asNumber": 64512, "logSeverityScreen": "Info"},
+            {
+                "nodeToNodeMeshEnabled": declared.bgp == "Enabled",
+                "asNumber": 64512,
+                "logSeverityScreen": "Info",
+            },
         ),
         *(("bgppeers", "BGPPeer", name, dict(spec)) for name, spec in declared.peers.items()),
         ("clusterinformations", "ClusterInformation", "default", _cluster(profile, declared)),
-        ("kubecontrollersconfigurations", "KubeControllersConfiguration", "default", _KUBE_CONTROLLERS),
+        (
+            "kubecontrollersconfigurations",
+            "KubeControllersConfiguration",
+            "default",
+            _KUBE_CONTROLLERS,
+        ),
     ]
     release = Release(profile.calico.version)
-    specs += [("tiers", "Tier", name, {"order": order, "defaultAction": end}) for name, order, end in release.tiers]
+    specs += [
+        ("tiers", "Tier", name, {"order": order, "defaultAction": end})
+        for name, order, end in release.tiers
+    ]
     return [
-        (resources.name(plural), {**resources.head(plural, kind), "metadata": {"name": name}, "spec": spec})
+        (
+            resources.name(plural),
+            {**resources.head(plural, kind), "metadata": {"name": name}, "spec": spec},
+        )
         for plural, kind, name, spec in specs
         if resources.served(plural)
     ]

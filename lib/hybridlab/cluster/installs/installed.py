@@ -17,10 +17,12 @@ class Installed:
     """What is installed on one cluster."""
 
     def __init__(self, profile: Profile, plane: Plane) -> None:
-        self._profile, self._plane = profile, plane
+        self._profile = profile
+        self._plane = plane
         self._install = install_of(profile)
         self.operator = self._install.operator
-        self.cni_file, self.pod_prefix = self._install.cni_file, plane.pod_prefix
+        self.cni_file = self._install.cni_file
+        self.pod_prefix = plane.pod_prefix
 
     def namespaces(self) -> list[str]:
         found = ["default", "kube-system", "kube-public", "kube-node-lease"]
@@ -41,15 +43,21 @@ class Installed:
             "node.kubernetes.io/exclude-from-external-load-balancers": "",
         }
 
-    def rendered(self, installation: Mapping[str, Any], felix: Mapping[str, Any]) -> list[tuple[str, Obj]]:
-        at_first, network = self._plane.declared(), self._profile.network
+    def rendered(
+        self, installation: Mapping[str, Any], felix: Mapping[str, Any]
+    ) -> list[tuple[str, Obj]]:
+        at_first = self._plane.declared()
+        network = self._profile.network
         bgp = (installation.get("calicoNetwork") or {}).get("bgp") or at_first.bgp
         declared = replace(at_first, bgp=bgp, felix={**at_first.felix, **felix})
         services = installation.get("serviceCIDRs") or [network.service_cidr]
         profile = replace(self._profile, network=replace(network, service_cidr=services[0]))
         return [
             *calico.objects(profile, self._plane, declared),
-            *(("configmaps", obj) for obj in operator.cni_config_maps(profile, self._plane, declared)),
+            *(
+                ("configmaps", obj)
+                for obj in operator.cni_config_maps(profile, self._plane, declared)
+            ),
         ]
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
@@ -63,5 +71,7 @@ class Installed:
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
         """The TigeraStatus of Calico on Windows; None without an operator."""
         return (
-            operator.windows_status(self._profile, strict_affinity=strict_affinity) if self._install.operator else None
+            operator.windows_status(self._profile, strict_affinity=strict_affinity)
+            if self._install.operator
+            else None
         )

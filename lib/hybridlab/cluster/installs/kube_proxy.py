@@ -53,11 +53,15 @@ def _configuration(profile: Profile) -> list[tuple[str, Obj]]:
 
 def _linux(profile: Profile) -> Obj:
     made = container(
-        "kube-proxy", f"{REGISTRY}/kube-proxy:{profile.kubernetes.version}",
-        command=["/usr/local/bin/kube-proxy", "--config=/var/lib/kube-proxy/config.conf",
-                 "--hostname-override=$(NODE_NAME)"],
+        "kube-proxy",
+        f"{REGISTRY}/kube-proxy:{profile.kubernetes.version}",
+        command=[
+            "/usr/local/bin/kube-proxy",
+            "--config=/var/lib/kube-proxy/config.conf",
+            "--hostname-override=$(NODE_NAME)",
+        ],
         env={"NODE_NAME": "field:spec.nodeName"},
-    )  # fmt: skip
+    )
     spec = pod_spec("linux", [made], hostNetwork=True, **COMMON)
     return daemon_set("kube-proxy", NAMESPACE, {"k8s-app": "kube-proxy"}, spec)
 
@@ -75,38 +79,59 @@ def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
     }
     if not (by_flag[True] and by_flag[False]):
         dsr = bool(by_flag[True]) or (profile.kube_proxy.windows_dsr and not windows)
-        return [daemon_set(WINDOWS, NAMESPACE, {"k8s-app": WINDOWS}, _with_arguments(profile, plane, dsr=dsr))]
+        return [
+            daemon_set(
+                WINDOWS, NAMESPACE, {"k8s-app": WINDOWS}, _with_arguments(profile, plane, dsr=dsr)
+            )
+        ]
     return [_for_nodes(profile, plane, nodes, dsr=dsr) for dsr, nodes in by_flag.items()]
 
 
 def _for_nodes(profile: Profile, plane: Plane, nodes: list[str], *, dsr: bool) -> Obj:
     """One of two DaemonSets, whose pods run on these nodes: a template has one list of arguments."""
     labels = {"k8s-app": WINDOWS, "dsr": "on" if dsr else "off"}
-    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    term = {
+        "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]
+    }
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+        }
+    }
     spec = {**_with_arguments(profile, plane, dsr=dsr), "affinity": affinity}
     return daemon_set(WINDOWS if dsr else f"{WINDOWS}-no-dsr", NAMESPACE, labels, spec)
 
 
 def _with_arguments(profile: Profile, plane: Plane, *, dsr: bool) -> Obj:
     made = container(
-        "kube-proxy", _windows_image(profile),
+        "kube-proxy",
+        _windows_image(profile),
         command=["kube-proxy.exe"],
-        args=["--kubeconfig=/var/lib/kube-proxy/kubeconfig.conf", "--hostname-override=$(NODE_NAME)",
-              "--proxy-mode=kernelspace", *plane.kube_proxy("$(SOURCE_VIP)").flags,
-              *(["--enable-dsr=true", "--feature-gates=WinDSR=true"] if dsr else [])],
-        env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP", "KUBE_NETWORK": "Calico.*",
-             "SOURCE_VIP": "Calico_ep"},
-    )  # fmt: skip
+        args=[
+            "--kubeconfig=/var/lib/kube-proxy/kubeconfig.conf",
+            "--hostname-override=$(NODE_NAME)",
+            "--proxy-mode=kernelspace",
+            *plane.kube_proxy("$(SOURCE_VIP)").flags,
+            *(["--enable-dsr=true", "--feature-gates=WinDSR=true"] if dsr else []),
+        ],
+        env={
+            "NODE_NAME": "field:spec.nodeName",
+            "POD_IP": "field:status.podIP",
+            "KUBE_NETWORK": "Calico.*",
+            "SOURCE_VIP": "Calico_ep",
+        },
+    )
     return host_process([made], **COMMON)
 
 
 def _sig_windows_tools(profile: Profile) -> Obj:
     """As hostprocess/calico/kube-proxy/kube-proxy.yml has it: the image's entrypoint is PowerShell."""
     made = container(
-        "kube-proxy", _windows_image(profile), args=[START_SCRIPT],
+        "kube-proxy",
+        _windows_image(profile),
+        args=[START_SCRIPT],
         env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP"},
-    )  # fmt: skip
+    )
     made |= {
         "imagePullPolicy": "Always",
         "workingDir": "$env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy/",
@@ -114,7 +139,9 @@ def _sig_windows_tools(profile: Profile) -> Obj:
     }
     tolerations = [{"key": "CriticalAddonsOnly", "operator": "Exists"}, {"operator": "Exists"}]
     volumes = [{"configMap": {"name": "kube-proxy"}, "name": "kube-proxy"}]
-    spec = host_process([made], serviceAccountName="kube-proxy", tolerations=tolerations, volumes=volumes)
+    spec = host_process(
+        [made], serviceAccountName="kube-proxy", tolerations=tolerations, volumes=volumes
+    )
     found = daemon_set(WINDOWS, NAMESPACE, {"k8s-app": WINDOWS}, spec)
     found["metadata"]["labels"] = {"k8s-app": "kube-proxy"}
     return found

@@ -48,7 +48,11 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
     """(resource, object) in order."""
     return [
         *_kubernetes_endpoints(control_plane(profile).address, API_PORT),
-        *(_by_kubeadm(profile, API_PORT) if provider_of(profile).own_control_plane else _managed_by_eks()),
+        *(
+            _by_kubeadm(profile, API_PORT)
+            if provider_of(profile).own_control_plane
+            else _managed_by_eks()
+        ),
         *_coredns(profile),
         *kube_proxy.objects(profile, plane),
     ]
@@ -58,8 +62,14 @@ def _by_kubeadm(profile: Profile, api_port: int) -> list[tuple[str, Obj]]:
     """A control plane that the cluster's own machines run."""
     control_planes = [machine for machine in machines(profile) if machine.group.control_plane]
     return [
-        config_map("kubeadm-config", NAMESPACE, {"ClusterConfiguration": _cluster_configuration(profile)}),
-        *(("pods", pod) for machine in control_planes for pod in _control_plane(profile, machine, api_port)),
+        config_map(
+            "kubeadm-config", NAMESPACE, {"ClusterConfiguration": _cluster_configuration(profile)}
+        ),
+        *(
+            ("pods", pod)
+            for machine in control_planes
+            for pod in _control_plane(profile, machine, api_port)
+        ),
     ]
 
 
@@ -79,20 +89,36 @@ def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Ob
     """Who is behind the Service ``kubernetes``, which the API server makes for itself."""
     slice_labels = {"kubernetes.io/service-name": "kubernetes"}
     return [
-        ("endpoints", {
-            "apiVersion": "v1", "kind": "Endpoints",
-            "metadata": {"name": "kubernetes", "namespace": "default",
-                         "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-            "subsets": [{"addresses": [{"ip": api_address}],
-                         "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}]}],
-        }),
-        ("endpointslices.discovery.k8s.io", {
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": "kubernetes", "namespace": "default", "labels": slice_labels},
-            "endpoints": [{"addresses": [api_address], "conditions": {"ready": True}}],
-            "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}],
-        }),
-    ]  # fmt: skip
+        (
+            "endpoints",
+            {
+                "apiVersion": "v1",
+                "kind": "Endpoints",
+                "metadata": {
+                    "name": "kubernetes",
+                    "namespace": "default",
+                    "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+                },
+                "subsets": [
+                    {
+                        "addresses": [{"ip": api_address}],
+                        "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}],
+                    }
+                ],
+            },
+        ),
+        (
+            "endpointslices.discovery.k8s.io",
+            {
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "addressType": "IPv4",
+                "metadata": {"name": "kubernetes", "namespace": "default", "labels": slice_labels},
+                "endpoints": [{"addresses": [api_address], "conditions": {"ready": True}}],
+                "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}],
+            },
+        ),
+    ]
 
 
 def _cluster_configuration(profile: Profile) -> str:
@@ -107,21 +133,33 @@ def _cluster_configuration(profile: Profile) -> str:
 
 def _control_plane(profile: Profile, machine: Machine, api_port: int) -> list[Obj]:
     """The static pods of one control-plane machine, as their mirror pods show."""
-    version, network = profile.kubernetes.version, profile.network
+    version = profile.kubernetes.version
+    network = profile.network
     arguments = {
-        "etcd": ["etcd", f"--advertise-client-urls=https://{machine.address}:2379", "--data-dir=/var/lib/etcd"],
+        "etcd": [
+            "etcd",
+            f"--advertise-client-urls=https://{machine.address}:2379",
+            "--data-dir=/var/lib/etcd",
+        ],
         "kube-apiserver": [
-            "kube-apiserver", f"--advertise-address={machine.address}", f"--secure-port={api_port}",
-            "--authorization-mode=Node,RBAC", f"--service-cluster-ip-range={network.service_cidr}",
+            "kube-apiserver",
+            f"--advertise-address={machine.address}",
+            f"--secure-port={api_port}",
+            "--authorization-mode=Node,RBAC",
+            f"--service-cluster-ip-range={network.service_cidr}",
             f"--service-node-port-range={profile.kube_proxy.node_port_range}",
         ],
         "kube-controller-manager": [
-            "kube-controller-manager", "--allocate-node-cidrs=true", f"--cluster-cidr={network.pod_cidr}",
+            "kube-controller-manager",
+            "--allocate-node-cidrs=true",
+            f"--cluster-cidr={network.pod_cidr}",
             f"--service-cluster-ip-range={network.service_cidr}",
         ],
         "kube-scheduler": ["kube-scheduler", "--leader-elect=true"],
-    }  # fmt: skip
-    images = {name: f"{REGISTRY}/{name}:{version}" for name in arguments} | {"etcd": f"{REGISTRY}/etcd:3.6.4-0"}
+    }
+    images = {name: f"{REGISTRY}/{name}:{version}" for name in arguments} | {
+        "etcd": f"{REGISTRY}/etcd:3.6.4-0"
+    }
     return [
         {
             "apiVersion": "v1",
@@ -145,7 +183,8 @@ def _control_plane(profile: Profile, machine: Machine, api_port: int) -> list[Ob
 
 
 def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
-    labels, of_provider = {"k8s-app": "kube-dns"}, provider_of(profile).dns_labels
+    labels = {"k8s-app": "kube-dns"}
+    of_provider = provider_of(profile).dns_labels
     ports = [
         {"name": "dns", "containerPort": 53, "protocol": "UDP"},
         {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
@@ -156,22 +195,30 @@ def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
         "linux",
         [
             container(
-                "coredns", f"{REGISTRY}/coredns/coredns:v1.12.1", args=["-conf", "/etc/coredns/Corefile"],
-                ports=ports, readiness=readiness, cpu="100m",
+                "coredns",
+                f"{REGISTRY}/coredns/coredns:v1.12.1",
+                args=["-conf", "/etc/coredns/Corefile"],
+                ports=ports,
+                readiness=readiness,
+                cpu="100m",
             )
         ],
         dnsPolicy="Default",
         priorityClassName="system-cluster-critical",
         serviceAccountName="coredns",
         tolerations=[CRITICAL, CONTROL_PLANE],
-    )  # fmt: skip
+    )
     service = {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            "name": "kube-dns", "namespace": NAMESPACE,
+            "name": "kube-dns",
+            "namespace": NAMESPACE,
             "labels": {
-                **labels, **of_provider, "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS",
+                **labels,
+                **of_provider,
+                "kubernetes.io/cluster-service": "true",
+                "kubernetes.io/name": "CoreDNS",
             },
         },
         "spec": {
@@ -184,10 +231,14 @@ def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
                 {"name": "metrics", "port": 9153, "protocol": "TCP", "targetPort": 9153},
             ],
         },
-    }  # fmt: skip
+    }
     return [
         service_account("coredns", NAMESPACE),
-        config_map("coredns", NAMESPACE, {"Corefile": COREFILE.replace("DOMAIN", profile.network.dns_domain)}),
+        config_map(
+            "coredns",
+            NAMESPACE,
+            {"Corefile": COREFILE.replace("DOMAIN", profile.network.dns_domain)},
+        ),
         ("services", service),
         ("deployments.apps", deployment("coredns", NAMESPACE, labels, spec, replicas=2)),
     ]

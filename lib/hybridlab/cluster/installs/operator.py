@@ -29,7 +29,10 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
     made.append(("installations.operator.tigera.io", installation(profile, plane)))
     if profile.calico.v3_api:
         made.append(("apiservers.operator.tigera.io", api_server()))
-    return [*made, *(("tigerastatuses.operator.tigera.io", obj) for obj in tigera_statuses(profile))]
+    return [
+        *made,
+        *(("tigerastatuses.operator.tigera.io", obj) for obj in tigera_statuses(profile)),
+    ]
 
 
 def windows_status(profile: Profile, *, strict_affinity: bool) -> Obj:
@@ -40,11 +43,16 @@ def windows_status(profile: Profile, *, strict_affinity: bool) -> Obj:
 
 def installation(profile: Profile, plane: Plane) -> Obj:
     """The Installation ``default``, status included."""
-    network, calico, declared = profile.network, profile.calico, plane.declared()
+    network = profile.network
+    calico = profile.calico
+    declared = plane.declared()
     spec: dict[str, Any] = {
         "variant": "Calico",
         "kubernetesProvider": provider_of(profile).name,
-        "cni": {"type": "Calico", "ipam": {"type": "Calico" if network.ipam == "calico-ipam" else "HostLocal"}},
+        "cni": {
+            "type": "Calico",
+            "ipam": {"type": "Calico" if network.ipam == "calico-ipam" else "HostLocal"},
+        },
         "calicoNetwork": {
             "bgp": declared.bgp,
             "hostPorts": "Enabled",
@@ -112,7 +120,11 @@ def tigera_status(name: str, problem: str = "") -> Obj:
         }
 
     if problem:
-        reason = "InvalidConfigurationError" if problem.startswith("Invalid Installation") else "ResourceReadError"
+        reason = (
+            "InvalidConfigurationError"
+            if problem.startswith("Invalid Installation")
+            else "ResourceReadError"
+        )
         conditions = [
             condition("Available", "False", "NotReady", ""),
             condition("Degraded", "True", reason, problem),
@@ -166,7 +178,11 @@ def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
 
 def cni_config_maps(profile: Profile, plane: Plane, declared: Declared) -> list[Obj]:
     """The CNI configurations that the operator renders and ``install-cni`` writes on the nodes."""
-    maps = [_config_map("calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)})]
+    maps = [
+        _config_map(
+            "calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)}
+        )
+    ]
     if has_windows(profile):
         plugin = plane.cni_plugin(plane.environment("windows", declared))
         config = json.dumps(windows_cni(profile, plugin), indent=2)
@@ -192,7 +208,8 @@ def _linux_cni(profile: Profile) -> dict[str, Any]:
                 "nodename_file_optional": False,
                 "log_level": "Info",
                 "log_file_path": "/var/log/calico/cni/cni.log",
-                "ipam": ipam(profile) | ({} if by_node else {"assign_ipv4": "true", "assign_ipv6": "false"}),
+                "ipam": ipam(profile)
+                | ({} if by_node else {"assign_ipv4": "true", "assign_ipv6": "false"}),
                 "container_settings": {"allow_ip_forwarding": False},
                 "policy": {"type": "k8s"},
                 "policy_setup_timeout_seconds": 0,

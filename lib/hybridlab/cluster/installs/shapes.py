@@ -5,9 +5,16 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 
-EVERYWHERE = [{"operator": "Exists", "effect": "NoSchedule"}, {"operator": "Exists", "effect": "NoExecute"}]
+EVERYWHERE = [
+    {"operator": "Exists", "effect": "NoSchedule"},
+    {"operator": "Exists", "effect": "NoExecute"},
+]
 CRITICAL = {"operator": "Exists", "key": "CriticalAddonsOnly"}
-CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+CONTROL_PLANE = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
 SYSTEM = "NT AUTHORITY\\SYSTEM"
 
 
@@ -61,7 +68,9 @@ def host_process(containers: Sequence[Obj], **more: Any) -> Obj:
     return pod_spec("windows", containers, hostNetwork=True, securityContext=windows, **more)
 
 
-def deployment(name: str, namespace: str, labels: Mapping[str, str], spec: Obj, *, replicas: int = 1) -> Obj:
+def deployment(
+    name: str, namespace: str, labels: Mapping[str, str], spec: Obj, *, replicas: int = 1
+) -> Obj:
     """A Deployment."""
     return {
         "apiVersion": "apps/v1",
@@ -97,4 +106,9 @@ def service_account(name: str, namespace: str) -> tuple[str, Obj]:
 def config_map(name: str, namespace: str, data: Mapping[str, str]) -> tuple[str, Obj]:
     """A ConfigMap with its resource name."""
     meta = {"name": name, "namespace": namespace}
-    return "configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
+    return "configmaps", {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": meta,
+        "data": dict(data),
+    }

@@ -29,7 +29,9 @@ DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 NOWHERE = "203.0.113.1"
 """A next hop that is on nobody's link (TEST-NET-3)."""
-Wrong = Literal["stopped", "unrendered", "down", "withheld", "astray", "checked", "more", "reported"]
+Wrong = Literal[
+    "stopped", "unrendered", "down", "withheld", "astray", "checked", "more", "reported"
+]
 """What faults make wrong: (node, program) that does not run; a Windows node whose confd writes nothing down; two nodes
 without a session; a node that does not announce its blocks, or announces a next hop on nobody's link; nodes of which
 the fabric takes their own address alone; (node, network) announced as well; a Windows node that fills a
@@ -66,12 +68,16 @@ class Peer(NamedTuple):
 class Bgp:
     """Who speaks BGP, and with whom."""
 
-    def __init__(self, nodes: Mapping[str, OS], *, configures: bool, routers: Iterable[Router] = ()) -> None:
+    def __init__(
+        self, nodes: Mapping[str, OS], *, configures: bool, routers: Iterable[Router] = ()
+    ) -> None:
         """``configures``: confd on Windows writes down what it should; some releases' does not."""
-        self._os, self._configures = nodes, configures
+        self._os = nodes
+        self._configures = configures
         self._routers = {router.address: router for router in routers}
         self._running: dict[str, set[str]] = {
-            node: {name for name, container in PROGRAMS[os].items() if not container} for node, os in nodes.items()
+            node: {name for name, container in PROGRAMS[os].items() if not container}
+            for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
         """Until when (monotonic) others keep the routes of a node whose program ended."""
@@ -93,7 +99,9 @@ class Bgp:
     def ran(self, node: str, program: str, *, now: bool) -> None:
         """A container, or a service of a host, began (``now``) or ended; nothing for what has no part in it."""
         program = "confd" if program == CONFD_SERVICE else program
-        names = {name for name, container in PROGRAMS[self._os[node]].items() if container == program}
+        names = {
+            name for name, container in PROGRAMS[self._os[node]].items() if container == program
+        }
         if not names:
             return
         if now:
@@ -125,7 +133,9 @@ class Bgp:
 
     def speaks(self, node: str) -> bool:
         """Whether everything runs that a node needs to have sessions."""
-        return self.configured(node) and all(self.runs(node, program) for program in PROGRAMS[self._os[node]])
+        return self.configured(node) and all(
+            self.runs(node, program) for program in PROGRAMS[self._os[node]]
+        )
 
     def peers(self, node: str, facts: RoutingFacts) -> list[Peer]:
         """The peers that a node is told to have, by BGPConfiguration and BGPPeers; in the order of their addresses."""
@@ -159,7 +169,9 @@ class Bgp:
             yield from ((network, peer) for network in self._routers[peer.address].networks)
             if self._routers[peer.address].underlay:
                 near = {owner for _, owner in self._at(peer.address, facts)}
-                yield from ((cidr, peer) for cidr, owner in self.routed(facts) if owner not in {node, *near})
+                yield from (
+                    (cidr, peer) for cidr, owner in self.routed(facts) if owner not in {node, *near}
+                )
 
     def routed(self, facts: RoutingFacts) -> list[tuple[str, str]]:
         """(network, node) of all that the underlay's routers learn."""
@@ -169,7 +181,10 @@ class Bgp:
     def _at(self, router: str, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
         """(network, node) of what nodes announce to a router."""
         silent = {*self.wrong("withheld"), *self.wrong("astray")}
-        peers = {node: {peer.address: peer for peer in self.peers(node, facts)} for node in {*facts.ends} - silent}
+        peers = {
+            node: {peer.address: peer for peer in self.peers(node, facts)}
+            for node in {*facts.ends} - silent
+        }
         for cidr, owner in facts.elsewhere(""):
             if router in peers.get(owner, {}) and self._reaches(owner, peers[owner][router]):
                 yield cidr, owner
@@ -203,11 +218,17 @@ class Bgp:
     def _reaches(self, node: str, peer: Peer) -> bool:
         """Whether a peer of a node's is a router that is there and agrees, and knows what the node says, as there."""
         router = None if peer.node else self._routers.get(peer.address)
-        return router is not None and router.asn == peer.asn and (self.speaks(node) or self._kept(node))
+        return (
+            router is not None
+            and router.asn == peer.asn
+            and (self.speaks(node) or self._kept(node))
+        )
 
     def _kept(self, node: str) -> bool:
         """A program of the node ended by itself, and so lately that others still keep what it said."""
-        return self._left.get(node, 0.0) > time.monotonic() and node not in {name for name, _ in self.wrong("stopped")}
+        return self._left.get(node, 0.0) > time.monotonic() and node not in {
+            name for name, _ in self.wrong("stopped")
+        }
 
     def _agreed(self, node: str, other: str, facts: RoutingFacts) -> bool:
         both = ((node, other), (other, node))
@@ -227,7 +248,8 @@ def as_of(end: NodeEnd, facts: RoutingFacts) -> int:
 
 def end_of(address: str, metadata: Mapping[str, Any]) -> BgpEnd:
     """A node of this address, by its object's metadata."""
-    notes, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    notes = metadata.get("annotations") or {}
+    labels = metadata.get("labels") or {}
     return BgpEnd(
         address=address,
         asn=int(notes.get(AS_NUMBER) or 0),
@@ -238,16 +260,26 @@ def end_of(address: str, metadata: Mapping[str, Any]) -> BgpEnd:
 
 def _told(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterator[Peer]:
     """What one BGPPeer makes a node's peers; peers by selector are each other's."""
-    named, selecting, chosen = spec.get("node"), spec.get("nodeSelector"), spec.get("peerSelector")
-    selected = {name for name in facts.ends if named in {None, "", name} and _matches(selecting, facts.ends[name])}
+    named = spec.get("node")
+    selecting = spec.get("nodeSelector")
+    chosen = spec.get("peerSelector")
+    selected = {
+        name
+        for name in facts.ends
+        if named in {None, "", name} and _matches(selecting, facts.ends[name])
+    }
     kind: Literal["Node", "Global"] = "Node" if named or selecting else "Global"
     if not chosen:
         address, _, port = str(spec.get("peerIP") or "").partition(":")
-        if node in selected and address and ":" not in port:  # others are of IPv6: they concern BIRD6 alone
+        if (
+            node in selected and address and ":" not in port
+        ):  # others are of IPv6: they concern BIRD6 alone
             yield Peer(kind, address, int(spec.get("asNumber") or 0))
         return
     chosen_nodes = {name for name, end in facts.ends.items() if _matches(chosen, end)}
-    others = (chosen_nodes if node in selected else set()) | (selected if node in chosen_nodes else set())
+    others = (chosen_nodes if node in selected else set()) | (
+        selected if node in chosen_nodes else set()
+    )
     for name in others - {node}:
         yield Peer(kind, facts.ends[name].address, as_of(facts.ends[name], facts), name)
 

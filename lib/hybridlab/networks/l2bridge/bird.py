@@ -32,19 +32,35 @@ class Bird:
             raise HostRefused("bird", NOT_RUNNING)
         since = self.bgp.since.get(node, "")
         rows: Table = [
-            {"name": name, "proto": proto, "table": "master", "state": "up", "since": since, "info": ""}
+            {
+                "name": name,
+                "proto": proto,
+                "table": "master",
+                "state": "up",
+                "since": since,
+                "info": "",
+            }
             for name, proto in OWN.items()
         ]
         for peer in self.bgp.peers(node, self.facts):
             up = self.bgp.connected(node, peer, self.facts)
             state, info = ("up", "Established") if up else ("start", self._waits(peer))
-            rows.append({
-                "name": peer.name, "proto": "BGP", "table": "master", "state": state, "since": since, "info": info,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "name": peer.name,
+                    "proto": "BGP",
+                    "table": "master",
+                    "state": state,
+                    "since": since,
+                    "info": info,
+                }
+            )
         return rows
 
     def _waits(self, peer: Peer) -> str:
         """A session of the mesh is opened by the end with the higher address alone (bird.cfg.template)."""
-        mine, other = (tuple(map(int, address.split("."))) for address in (self.machine.address, peer.address))
+        mine, other = (
+            tuple(map(int, address.split("."))) for address in (self.machine.address, peer.address)
+        )
         passive = peer.kind == "Mesh" and other > mine
         return "Passive" if passive else "Active        Socket: Connection refused"

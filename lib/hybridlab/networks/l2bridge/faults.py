@@ -6,7 +6,16 @@ from collections.abc import Mapping
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, NODE_OR_ALL, WINDOWS, WINDOWS_OR_ALL, Entries, Fault, Parameter, Types
+from hybridlab.faults.model import (
+    NODE,
+    NODE_OR_ALL,
+    WINDOWS,
+    WINDOWS_OR_ALL,
+    Entries,
+    Fault,
+    Parameter,
+    Types,
+)
 from hybridlab.faults.rules import RuleFault
 from hybridlab.networks.l2bridge.bgp import Bgp, Wrong
 
@@ -18,13 +27,18 @@ PATIENCE = 10.0
 class Told(Entries):
     """A fault that is an entry in ``Bgp.faults``; routes follow from it."""
 
-    def __init__(self, lab: LabParts, identity: str, what: Wrong, where: object, *words: str) -> None:
+    def __init__(
+        self, lab: LabParts, identity: str, what: Wrong, where: object, *words: str
+    ) -> None:
         """``words``: what is so because of the entry.  Raises BadFault where nobody speaks BGP."""
         found = getattr(lab.calico.plane, "bgp", None)
         if not isinstance(found, Bgp):
             raise BadFault("the lab's nodes do not speak BGP")
-        self._lab, self._bgp = lab, found
-        super().__init__(identity, (what, where), dict.fromkeys(words, found.faults), self._follow, self._follow)
+        self._lab = lab
+        self._bgp = found
+        super().__init__(
+            identity, (what, where), dict.fromkeys(words, found.faults), self._follow, self._follow
+        )
 
     async def _follow(self) -> None:
         """Every node lays its routes anew."""
@@ -73,10 +87,13 @@ def next_hop_astray(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return Told(lab, identity, "astray", node, f"{node} announces a next hop on no link")
 
 
-@TYPES.fault("announces-more", "underlay", WINDOWS, Parameter("network", "the network", "10.96.0.0/12"))
+@TYPES.fault(
+    "announces-more", "underlay", WINDOWS, Parameter("network", "the network", "10.96.0.0/12")
+)
 def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Windows node announces another network besides its blocks."""
-    node, network = lab.node_of("windows", parameters["node"]), parameters["network"]
+    node = lab.node_of("windows", parameters["node"])
+    network = parameters["network"]
     return Told(lab, identity, "more", (node, network), f"{node} announces {network}")
 
 
@@ -92,9 +109,12 @@ class SourceCheckOn(Told):
     """The fabric takes from a node only what has the node's own address, as clouds do until they are told otherwise."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes, plane = lab.nodes(parameters["node"]), lab.calico.plane
+        nodes = lab.nodes(parameters["node"])
+        plane = lab.calico.plane
         if plane.fabric(lab.calico.typha.routing).routes:
-            raise BadFault("the underlay's routers route blocks to nodes, so that pods' addresses belong to these")
+            raise BadFault(
+                "the underlay's routers route blocks to nodes, so that pods' addresses belong to these"
+            )
         words = [f"the fabric checks the sources of {node}" for node in nodes]
         super().__init__(lab, identity, "checked", tuple(nodes), *words)
 
@@ -109,10 +129,14 @@ class HostEndpointMissing(RuleFault):
     """A Windows host has no endpoint of its own among its pods, whose gateway it is: they reach nothing beyond it."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes, plane = lab.nodes_of("windows", parameters["node"]), lab.calico.plane
+        nodes = lab.nodes_of("windows", parameters["node"])
+        plane = lab.calico.plane
         drop = [("f_policy", f'iifname "{plane.pod_prefix}*" oifname "{plane.device}" drop')]
         super().__init__(lab.dataplane, identity, dict.fromkeys(nodes, drop))
-        self._hosts = [(lab.calico.windows[node].hns.faults.bare, lab.calico.felixes[node].routing) for node in nodes]
+        self._hosts = [
+            (lab.calico.windows[node].hns.faults.bare, lab.calico.felixes[node].routing)
+            for node in nodes
+        ]
 
     async def inject(self) -> None:
         """Take the endpoints away, and with them the way out."""

@@ -11,7 +11,14 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hybridlab.dataplane.model import DirectRoute, FabricRoute, FabricTable, HostEndpoint, NodeRoutes, PodPort
+from hybridlab.dataplane.model import (
+    DirectRoute,
+    FabricRoute,
+    FabricTable,
+    HostEndpoint,
+    NodeRoutes,
+    PodPort,
+)
 from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane, Table
 from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
@@ -53,8 +60,13 @@ class L2Bridge(Plane):
 
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
-        plane = profile.network.plane if isinstance(profile.network.plane, L2BridgeSettings) else L2BridgeSettings()
-        self._routers, configures = plane.routers, not broken(profile.calico.on("windows"))
+        plane = (
+            profile.network.plane
+            if isinstance(profile.network.plane, L2BridgeSettings)
+            else L2BridgeSettings()
+        )
+        self._routers = plane.routers
+        configures = not broken(profile.calico.on("windows"))
         self._knows_no_pod_cidr = plane.as_shipped and profile.network.ipam == "host-local"
         nodes = {machine.name: machine.os for machine in machines(profile)}
         self.bgp = Bgp(nodes, configures=configures, routers=plane.routers)
@@ -66,11 +78,15 @@ class L2Bridge(Plane):
 
         return tuple(TYPES)
 
-    def pod_port(self, machine: Machine, address: str, network: str, windows: WindowsNode | None) -> PodPort:
+    def pod_port(
+        self, machine: Machine, address: str, network: str, windows: WindowsNode | None
+    ) -> PodPort:
         if windows is None:
             return PodPort(mtu=self.mtu(self.profile.network.calico_mtu))
         mac = endpoint_mac(machine.name, address)
-        return PodPort(gateway=source_vip(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac)
+        return PodPort(
+            gateway=source_vip(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac
+        )
 
     def mtu(self, override: int | None) -> int:
         return override if override is not None else self.profile.network.underlay_mtu
@@ -89,7 +105,11 @@ class L2Bridge(Plane):
     def starts(self, machine: Machine) -> bool:
         """By hand CNI_IPAM_TYPE is set, and with USE_POD_CIDR startup asks for a block of a client that has no IPAM,
         again and again: "operation not supported" (libcalico-go/lib/backend/k8s/client.go)."""
-        return not (self._knows_no_pod_cidr and machine.os == "windows" and self.profile.calico.install == "services")
+        return not (
+            self._knows_no_pod_cidr
+            and machine.os == "windows"
+            and self.profile.calico.install == "services"
+        )
 
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
         address = (metadata.get("annotations") or {}).get(IPV4_ADDRESS, "").partition("/")[0]
@@ -105,7 +125,9 @@ class L2Bridge(Plane):
         direct = [
             DirectRoute(cidr=cidr, via=facts.ends[owner].address, protocol=BIRD)
             for cidr, owner in facts.elsewhere(node)
-            if owner in facts.ends and self.bgp.learns(node, owner, facts) and self._on_link(node, owner, facts)
+            if owner in facts.ends
+            and self.bgp.learns(node, owner, facts)
+            and self._on_link(node, owner, facts)
         ]
         near = {route.cidr for route in direct}
         direct += [
@@ -150,7 +172,9 @@ class L2Bridge(Plane):
         return (machine.address,) if endpoint is None else (machine.address, endpoint.address)
 
     def external_network(self, machine: Machine) -> NetworkSpec:
-        return NetworkSpec(name=EXTERNAL_NETWORK, type=TYPE, subnet=EXTERNAL_SUBNET, gateway=EXTERNAL_GATEWAY)
+        return NetworkSpec(
+            name=EXTERNAL_NETWORK, type=TYPE, subnet=EXTERNAL_SUBNET, gateway=EXTERNAL_GATEWAY
+        )
 
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
         own = source_vip(block)
@@ -169,15 +193,24 @@ class L2Bridge(Plane):
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
         node = windows.machine.name
         named = {CONFD_SERVICE: "confd"} if self.profile.calico.install == "services" else {}
-        return {shown: self.bgp.runs(node, name) for shown, name in (named | {"RemoteAccess": "RemoteAccess"}).items()}
+        return {
+            shown: self.bgp.runs(node, name)
+            for shown, name in (named | {"RemoteAccess": "RemoteAccess"}).items()
+        }
 
-    def host_tables(self, machine: Machine, facts: RoutingFacts) -> Mapping[str, Callable[[], Table]]:
+    def host_tables(
+        self, machine: Machine, facts: RoutingFacts
+    ) -> Mapping[str, Callable[[], Table]]:
         daemon = Bird if machine.os == "linux" else RemoteAccess
         return daemon(self.bgp, machine, facts).tables()
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Without DSR the node's address (kubernetes#83072)."""
-        return None if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr) else machine.address
+        return (
+            None
+            if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
+            else machine.address
+        )
 
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """No source VIP and no gate: both are an overlay's."""
@@ -186,11 +219,13 @@ class L2Bridge(Plane):
     def declared(self) -> Declared:
         peers = {
             f"router-{router.address.replace('.', '-')}": {
-                "peerIP": router.address, "asNumber": router.asn, "nodeSelector": router.selects,
+                "peerIP": router.address,
+                "asNumber": router.asn,
+                "nodeSelector": router.selects,
             }
             for router in self._routers
             if router.selects
-        }  # fmt: skip
+        }
         pool = {"ipipMode": "Never", "vxlanMode": "Never"}
         return Declared(bgp="Enabled", encapsulation="None", pool=pool, peers=peers)
 
@@ -203,7 +238,8 @@ class L2Bridge(Plane):
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """The fields about VXLAN are there and unused, as the operator renders them."""
-        backend, vni = environment["CALICO_NETWORKING_BACKEND"], int(environment["VXLAN_VNI"])
+        backend = environment["CALICO_NETWORKING_BACKEND"]
+        vni = int(environment["VXLAN_VNI"])
         return {"mode": backend, "vxlan_mac_prefix": "0E-2A", "vxlan_vni": vni}
 
     def windows_containers(self) -> Mapping[str, str]:

@@ -53,7 +53,9 @@ class RemoteAccess:
                 "LocalIPAddress": self.machine.address,
                 "PeerIPAddress": peer.address,
                 "PeerASN": peer.asn,
-                "ConnectivityStatus": "Connected" if self.bgp.connected(node, peer, self.facts) else "Connecting",
+                "ConnectivityStatus": "Connected"
+                if self.bgp.connected(node, peer, self.facts)
+                else "Connecting",
             }
             for peer in self.bgp.peers(node, self.facts)
         ]
@@ -64,7 +66,8 @@ class RemoteAccess:
 
     def _routes(self) -> Table:
         """What was learned: blocks, of Linux nodes the networks of Services, of routers what is beyond them."""
-        node, facts = self._ready(), self.facts
+        node = self._ready()
+        facts = self.facts
         peers = {peer.node: peer.name for peer in self.bgp.peers(node, facts) if peer.node}
         up = {name for name in peers if self.bgp.established(node, name, facts)}
         nodes = [
@@ -72,7 +75,12 @@ class RemoteAccess:
             for cidr, owner in facts.elsewhere(node)
             if owner in up and self.bgp.learns(node, owner, facts)
         ]
-        nodes += [(cidr, name) for name in sorted(up) if self.bgp.is_linux(name) for cidr in services(facts)]
+        nodes += [
+            (cidr, name)
+            for name in sorted(up)
+            if self.bgp.is_linux(name)
+            for cidr in services(facts)
+        ]
         found = [(cidr, self.bgp.next_hop(owner, facts), peers[owner]) for cidr, owner in nodes]
         found += [(cidr, peer.address, peer.name) for cidr, peer in self.bgp.beyond(node, facts)]
         return [

@@ -30,14 +30,19 @@ class Router:
     def problem(self, subnets: Collection[str]) -> str:
         """Why there cannot be such a router; empty: there can."""
         try:
-            address, networks = ipaddress.IPv4Address(self.address), [ipaddress.IPv4Network(cidr) for cidr in subnets]
+            address = ipaddress.IPv4Address(self.address)
+            networks = [ipaddress.IPv4Network(cidr) for cidr in subnets]
             for network in self.networks:
                 ipaddress.IPv4Network(network)
         except ValueError as error:
             return str(error)
         if self.underlay and address not in {network[1] for network in networks}:
             return f"{address} is not the first address of a network of nodes, as the underlay's routers are"
-        return "" if any(address in network for network in networks) else f"{address} is on no network of nodes"
+        return (
+            ""
+            if any(address in network for network in networks)
+            else f"{address} is on no network of nodes"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +58,19 @@ class L2BridgeSettings(PlaneSettings):
     """A BGPPeer makes one of them a node's peer."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
-        subnets = {profile.network.node_cidr, *(group.node_cidr for group in profile.nodes if group.node_cidr)}
+        subnets = {
+            profile.network.node_cidr,
+            *(group.node_cidr for group in profile.nodes if group.node_cidr),
+        }
         for router in self.routers:
             if why := router.problem(subnets):
                 return "routers", why
         version = profile.calico.on("windows")
         if broken(version) and not self.as_shipped:
-            return "", f"is l2bridge: Calico {version} configures no BGP on Windows, take v3.31.7, or set as_shipped"
+            return (
+                "",
+                f"is l2bridge: Calico {version} configures no BGP on Windows, take v3.31.7, or set as_shipped",
+            )
         return None
 
 

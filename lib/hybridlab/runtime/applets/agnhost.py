@@ -33,15 +33,22 @@ def _duration(text: str) -> float:
     if text == "0":
         return 0.0
     if not re.fullmatch(r"(\d+(\.\d+)?(ms|s|m|h))+", text):
-        raise _BadFlag(f'Error: invalid argument "{text}" for "--timeout" flag: time: invalid duration "{text}"')
-    return sum(float(number) * units[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h)", text))
+        raise _BadFlag(
+            f'Error: invalid argument "{text}" for "--timeout" flag: time: invalid duration "{text}"'
+        )
+    return sum(
+        float(number) * units[unit]
+        for number, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h)", text)
+    )
 
 
 def _parse(
     words: tuple[str, ...], known: dict[str, str], switches: frozenset[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
     """Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``; raises _BadFlag."""
-    given, rest, queue = dict(known), [], list(words)
+    given = dict(known)
+    rest = []
+    queue = list(words)
     while queue:
         word = queue.pop(0)
         if not word.startswith("-"):
@@ -53,7 +60,9 @@ def _parse(
         if name in switches:
             given[name] = value if equals else "true"
             if given[name] not in {"true", "false"}:
-                raise _BadFlag(f'Error: invalid argument "{value}" for "--{name}" flag: strconv.ParseBool')
+                raise _BadFlag(
+                    f'Error: invalid argument "{value}" for "--{name}" flag: strconv.ParseBool'
+                )
             continue
         if not equals and not queue:
             raise _BadFlag(f"Error: flag needs an argument: --{name}")
@@ -64,8 +73,12 @@ def _parse(
 async def agnhost(process: Process) -> int:
     """Dispatch on the subcommand."""
     subcommands: dict[str, Applet] = {
-        "pause": _pause, "connect": _connect, "netexec": _netexec, "porter": porter, "serve-hostname": _serve_hostname,
-    }  # fmt: skip
+        "pause": _pause,
+        "connect": _connect,
+        "netexec": _netexec,
+        "porter": porter,
+        "serve-hostname": _serve_hostname,
+    }
     if len(process.argv) < 2:
         await out(process, "Usage:\n  app [command]")
         return 0
@@ -104,7 +117,11 @@ def _dial_error(process: Process, where: str, error: OSError) -> str:
 def _lookup_error(process: Process, host: str, error: Exception) -> str:
     server = process.net.nameservers[0] if process.net.nameservers else "127.0.0.1"
     if isinstance(error, dns.NameNotFound):
-        return f"lookup {host}: no such host" if _is_windows(process) else f"lookup {host} on {server}:53: no such host"
+        return (
+            f"lookup {host}: no such host"
+            if _is_windows(process)
+            else f"lookup {host} on {server}:53: no such host"
+        )
     return f"lookup {host} on {server}:53: read udp {process.net.address}->{server}:53: i/o timeout"
 
 
@@ -117,7 +134,8 @@ def _split(target: str) -> tuple[str, int]:
 
 async def _connect(process: Process) -> int:
     given, rest = _parse(
-        process.argv[2:], {"timeout": "0", "protocol": "tcp", "udp-data": "hostname", "sctp-data": "hostname"}
+        process.argv[2:],
+        {"timeout": "0", "protocol": "tcp", "udp-data": "hostname", "sctp-data": "hostname"},
     )
     if len(rest) != 1:
         raise _BadFlag(f"Error: accepts 1 arg(s), received {len(rest)}")
@@ -171,7 +189,11 @@ async def _connect_udp(process: Process, address: str, port: int, limit: float, 
             local = "{}:{}".format(*sock.getsockname())
             if error.errno != errno.ECONNREFUSED:
                 return "OTHER: " + _dial_error(process, f"{address}:{port}", error)
-            return f"UNKNOWN: read udp {local}->{address}:{port}: {_RESET}" if _is_windows(process) else "REFUSED"
+            return (
+                f"UNKNOWN: read udp {local}->{address}:{port}: {_RESET}"
+                if _is_windows(process)
+                else "REFUSED"
+            )
     return ""
 
 
@@ -181,9 +203,13 @@ class _NetExec:
         self.udp_ready = False
 
     async def web(self, request: http.Request) -> http.Reply:
-        query = {key: values[0] for key, values in parse_qs(request.target.partition("?")[2]).items()}
+        query = {
+            key: values[0] for key, values in parse_qs(request.target.partition("?")[2]).items()
+        }
         if request.body and "form" in request.headers.get("content-type", ""):
-            query |= {key: values[0] for key, values in parse_qs(request.body.decode("latin-1")).items()}
+            query |= {
+                key: values[0] for key, values in parse_qs(request.body.decode("latin-1")).items()
+            }
         text = "text/plain; charset=utf-8"
         match request.path.lower():
             case "/":
@@ -194,12 +220,16 @@ class _NetExec:
             case "/hostname":
                 return http.Reply(200, self.process.net.hostname.encode(), text)
             case "/echo":
-                status = int(query.get("code", "200")) if query.get("code", "200").isdigit() else 400
+                status = (
+                    int(query.get("code", "200")) if query.get("code", "200").isdigit() else 400
+                )
                 return http.Reply(status, query.get("msg", "").encode(), text)
             case "/healthz":
                 return http.Reply(200 if self.udp_ready else 412, b"", text)
             case "/header":
-                return http.Reply(200, request.headers.get(query.get("key", "").lower(), "").encode(), text)
+                return http.Reply(
+                    200, request.headers.get(query.get("key", "").lower(), "").encode(), text
+                )
             case "/dial" | "/shell" | "/upload" | "/exit" | "/shutdown" | "/redirect":
                 return http.Reply(501, f"not emulated: netexec {request.path}\n".encode(), text)
         return http.Reply(404, b"404 page not found\n", text)
@@ -229,9 +259,17 @@ class _NetExec:
 async def _netexec(process: Process) -> int:
     given, rest = _parse(
         process.argv[2:],
-        {"http-port": "8080", "udp-port": "8081", "sctp-port": "-1", "delay-shutdown": "0", "tls-cert-file": "",
-         "tls-private-key-file": "", "http-override": "", "udp-listen-addresses": ""},
-    )  # fmt: skip
+        {
+            "http-port": "8080",
+            "udp-port": "8081",
+            "sctp-port": "-1",
+            "delay-shutdown": "0",
+            "tls-cert-file": "",
+            "tls-private-key-file": "",
+            "http-override": "",
+            "udp-listen-addresses": "",
+        },
+    )
     for name in ("tls-cert-file", "http-override", "udp-listen-addresses"):
         if given[name]:
             return await not_emulated(process, f"agnhost netexec --{name}")
@@ -275,7 +313,9 @@ async def _serve(process: Process, given: dict[str, str]) -> int:
         try:
             udp = http.listen(process.net, ports[1], kind=socket.SOCK_DGRAM)
         except OSError as error:
-            await err(process, f"listen udp :{ports[1]}: bind: {os.strerror(error.errno or 0).lower()}")
+            await err(
+                process, f"listen udp :{ports[1]}: bind: {os.strerror(error.errno or 0).lower()}"
+            )
             return 1
         with udp:
             await err(process, f"Started UDP server on port {ports[1]}")
@@ -298,7 +338,8 @@ async def _serve_hostname(process: Process) -> int:
         return 1
     if given["close"] == "true":
         return await not_emulated(process, "agnhost serve-hostname --close")
-    name, port = process.net.hostname.encode(), int(given["port"])
+    name = process.net.hostname.encode()
+    port = int(given["port"])
 
     async def hello(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
@@ -312,7 +353,9 @@ async def _serve_hostname(process: Process) -> int:
     async with contextlib.AsyncExitStack() as servers:
         try:
             if web:
-                await servers.enter_async_context(http.http_server(http.listen(process.net, port), page))
+                await servers.enter_async_context(
+                    http.http_server(http.listen(process.net, port), page)
+                )
             if tcp:
                 await servers.enter_async_context(
                     await asyncio.start_server(hello, sock=http.listen(process.net, port))
@@ -320,7 +363,8 @@ async def _serve_hostname(process: Process) -> int:
             datagrams = http.listen(process.net, port, kind=socket.SOCK_DGRAM) if udp else None
         except OSError as error:
             await err(
-                process, f"Error from net.Listen(): listen :{port}: bind: {os.strerror(error.errno or 0).lower()}"
+                process,
+                f"Error from net.Listen(): listen :{port}: bind: {os.strerror(error.errno or 0).lower()}",
             )
             return 1
         await err(process, f"Serving on port {port}.")

@@ -10,7 +10,10 @@ from hybridlab.runtime.applet import Net, Process
 from hybridlab.runtime.applets import dns, icmp
 from hybridlab.runtime.applets.console import err, not_emulated, out
 
-_SIOCGIFADDR, _SIOCGIFNETMASK, _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8915, 0x891B, 0x8921, 0x8927
+_SIOCGIFADDR = 0x8915
+_SIOCGIFNETMASK = 0x891B
+_SIOCGIFMTU = 0x8921
+_SIOCGIFHWADDR = 0x8927
 
 
 async def ping(process: Process) -> int:
@@ -18,8 +21,10 @@ async def ping(process: Process) -> int:
     try:
         flags, words = getopt.gnu_getopt(list(process.argv[1:]), "4qc:w:W:s:i:A")
         given = dict(flags)
-        count, size = int(given.get("-c", 0)), int(given.get("-s", 56))
-        wait, deadline = float(given.get("-W", 10)), float(given.get("-w", 0)) or None
+        count = int(given.get("-c", 0))
+        size = int(given.get("-s", 56))
+        wait = float(given.get("-W", 10))
+        deadline = float(given.get("-w", 0)) or None
         interval = float(given.get("-i", 1))
         host = words[0]
     except (getopt.GetoptError, ValueError, IndexError) as error:
@@ -31,12 +36,15 @@ async def ping(process: Process) -> int:
         await err(process, f"ping: bad address '{host}'")
         return 1
     await out(process, f"PING {host} ({address}): {size} data bytes")
-    sent, times = 0, []
+    sent = 0
+    times = []
     identity = icmp.new_identity()
     try:
         async with asyncio.timeout(deadline):
             while not count or sent < count:
-                found = await icmp.echo(process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=identity)
+                found = await icmp.echo(
+                    process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=identity
+                )
                 sent += 1
                 if found.kind == "unsendable":
                     await err(process, "ping: sendto: Network is unreachable")
@@ -44,7 +52,9 @@ async def ping(process: Process) -> int:
                 if found.kind == "reply":
                     times.append(found.milliseconds)
                     if "-q" not in given:
-                        line = f"{size + 8} bytes from {found.source}: seq={sent - 1} ttl={found.ttl}"
+                        line = (
+                            f"{size + 8} bytes from {found.source}: seq={sent - 1} ttl={found.ttl}"
+                        )
                         await out(process, f"{line} time={found.milliseconds:.3f} ms")
                 if not count or sent < count:
                     await asyncio.sleep(interval)
@@ -54,7 +64,9 @@ async def ping(process: Process) -> int:
     lines = ["", f"--- {host} ping statistics ---"]
     lines.append(f"{sent} packets transmitted, {len(times)} packets received, {loss}% packet loss")
     if times:
-        low, mean, high = min(times), sum(times) / len(times), max(times)
+        low = min(times)
+        mean = sum(times) / len(times)
+        high = max(times)
         lines.append(f"round-trip min/avg/max = {low:.3f}/{mean:.3f}/{high:.3f} ms")
     await out(process, *lines)
     return 0 if times else 1
@@ -70,7 +82,9 @@ def interfaces(net: Net) -> list[tuple[int, str, str, str, int, str]]:
 
         for index in range(1, 64):
             try:
-                raw = fcntl.ioctl(sock.fileno(), 0x8910, struct.pack("16si236x", b"", index))  # SIOCGIFNAME
+                raw = fcntl.ioctl(
+                    sock.fileno(), 0x8910, struct.pack("16si236x", b"", index)
+                )  # SIOCGIFNAME
                 name = raw[:16].split(b"\0")[0].decode()
                 address = socket.inet_ntoa(ask(_SIOCGIFADDR, name)[20:24])
                 mask = socket.inet_ntoa(ask(_SIOCGIFNETMASK, name)[20:24])
@@ -150,7 +164,10 @@ async def idle(process: Process) -> int:
 
 async def elsewhere(process: Process) -> int:
     """A program whose work the lab does elsewhere (Felix, kube-proxy, the API server): its log begins by saying so."""
-    await out(process, f"Starting {' '.join(process.argv)} (emulated: the lab does its work outside this container)")
+    await out(
+        process,
+        f"Starting {' '.join(process.argv)} (emulated: the lab does its work outside this container)",
+    )
     return await idle(process)
 
 

@@ -56,16 +56,26 @@ def candidates(net: Net, name: str) -> list[str]:
     if name.endswith("."):
         return [name[:-1]]
     expanded = [f"{name}.{search}" for search in net.searches if search]
-    return [name, *expanded] if name.count(".") >= (int(dots) if dots.isdigit() else NDOTS) else [*expanded, name]
+    return (
+        [name, *expanded]
+        if name.count(".") >= (int(dots) if dots.isdigit() else NDOTS)
+        else [*expanded, name]
+    )
 
 
 def in_hosts(text: str, name: str) -> list[str]:
     """The IPv4 addresses that a hosts file gives a name."""
     lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
-    return [words[0] for words in lines if name.rstrip(".").lower() in words[1:] and is_address(words[0])]
+    return [
+        words[0]
+        for words in lines
+        if name.rstrip(".").lower() in words[1:] and is_address(words[0])
+    ]
 
 
-async def query(net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0) -> Answer:
+async def query(
+    net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0
+) -> Answer:
     """Ask one server for one full name; UDP, and TCP when the answer was cut off.
 
     Raises :class:`ResolverSilent` when nothing came within ``limit`` seconds, ConnectionRefusedError when the port
@@ -87,7 +97,8 @@ async def query(net: Net, name: str, kind: str = "A", *, server: str = "", limit
         raise ResolverSilent(f"{name}: no answer from {server} within {limit:g} s") from None
     wanted = getattr(QTYPE, kind)
     final = name
-    addresses, aliases = [], []
+    addresses = []
+    aliases = []
     for rr in record.rr:
         if rr.rtype == QTYPE.CNAME:
             final = str(rr.rdata).rstrip(".")

@@ -68,7 +68,9 @@ class Response:
         return next((value for key, value in self.headers if key.lower() == name.lower()), "")
 
 
-async def connect(net: Net, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(
+    net: Net, address: str, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A TCP connection from ``net``; raises OSError as connect(2) does."""
     sock = net.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -79,7 +81,9 @@ async def connect(net: Net, address: str, port: int) -> tuple[asyncio.StreamRead
         raise
 
 
-async def request(net: Net, url: Url, address: str, *, headers: Mapping[str, str] | None = None) -> Response:
+async def request(
+    net: Net, url: Url, address: str, *, headers: Mapping[str, str] | None = None
+) -> Response:
     """One GET to ``address`` on a connection of its own; it never times out by itself.
 
     Raises :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
@@ -121,7 +125,9 @@ async def _read_response(reader: asyncio.StreamReader) -> Response:
             try:
                 body = await reader.readexactly(int(named["content-length"]))
             except asyncio.IncompleteReadError as error:
-                raise BadAnswer(f"the connection ended after {len(error.partial)} of {error.expected} bytes") from None
+                raise BadAnswer(
+                    f"the connection ended after {len(error.partial)} of {error.expected} bytes"
+                ) from None
         else:
             body = await reader.read()
     return Response(int(status), reason, tuple(headers), body, version)
@@ -185,7 +191,9 @@ BACKLOG = 1024
 packets, which a client takes for a denial."""
 
 
-def listen(net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str = "") -> socket.socket:
+def listen(
+    net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str = ""
+) -> socket.socket:
     """A bound (and for TCP listening) socket in ``net``; raises OSError when the port is taken."""
     sock = net.socket(socket.AF_INET, kind)
     try:
@@ -202,7 +210,8 @@ def listen(net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str 
 
 @contextlib.asynccontextmanager
 async def tcp_server(
-    sock: socket.socket, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+    sock: socket.socket,
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[None]:
     """Serve connections of a listening socket inside the block; at its end all of them are closed."""
     loop = asyncio.get_running_loop()
@@ -268,7 +277,9 @@ def http_server(
     return tcp_server(sock, serve)
 
 
-async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:
+async def _read_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> Request | None:
     line = await _line(reader)
     if not line:
         return None
@@ -292,5 +303,7 @@ def _encode(reply: Reply, *, keep: bool, server: str, head: bool) -> bytes:
         "Connection": "keep-alive" if keep else "close",
         **reply.headers,
     }
-    top = f"HTTP/1.1 {reply.status} {reason}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items() if v)
+    top = f"HTTP/1.1 {reply.status} {reason}\r\n" + "".join(
+        f"{k}: {v}\r\n" for k, v in headers.items() if v
+    )
     return top.encode() + b"\r\n" + (b"" if head else reply.body)

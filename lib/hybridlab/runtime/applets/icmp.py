@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from hybridlab.runtime.applet import Net
 
-_ECHO_REPLY, _UNREACHABLE, _ECHO_REQUEST, _TIME_EXCEEDED = 0, 3, 8, 11
+_ECHO_REPLY = 0
+_UNREACHABLE = 3
+_ECHO_REQUEST = 8
+_TIME_EXCEEDED = 11
 _NUMBERS = itertools.count(1)
 
 
@@ -41,7 +44,9 @@ def _checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-async def echo(net: Net, address: str, sequence: int, *, size: int, limit: float, identity: int) -> Echo:
+async def echo(
+    net: Net, address: str, sequence: int, *, size: int, limit: float, identity: int
+) -> Echo:
     """Send one echo request with ``size`` data bytes and wait ``limit`` seconds for what comes back."""
     payload = os.urandom(8).ljust(size, b"\0")[:size]
     payload += b"\0" * (len(payload) % 2)
@@ -67,11 +72,13 @@ async def echo(net: Net, address: str, sequence: int, *, size: int, limit: float
 
 def _parse(packet: bytes, identity: int, sequence: int) -> Echo | None:
     header = (packet[0] & 15) * 4
-    ttl, source = packet[8], socket.inet_ntoa(packet[12:16])
+    ttl = packet[8]
+    source = socket.inet_ntoa(packet[12:16])
     body = packet[header:]
     if len(body) < 8:
         return None
-    kind, code = body[0], body[1]
+    kind = body[0]
+    code = body[1]
     if kind == _ECHO_REPLY and struct.unpack("!HH", body[4:8]) == (identity, sequence):
         return Echo("reply", source, ttl, code=code)
     if kind in (_UNREACHABLE, _TIME_EXCEEDED) and len(body) >= 36:

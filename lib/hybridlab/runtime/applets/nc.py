@@ -36,7 +36,13 @@ async def nc(process: Process) -> int:
         return 1
     if "-z" not in given or not _EMULATED.issuperset(given):
         return await not_emulated(process, f"nc {' '.join(process.argv[1:])}")
-    return await _scan(process, words[0], int(words[1]), verbose=given.count("-v"), wait=waits[-1] if waits else None)
+    return await _scan(
+        process,
+        words[0],
+        int(words[1]),
+        verbose=given.count("-v"),
+        wait=waits[-1] if waits else None,
+    )
 
 
 async def _scan(process: Process, host: str, port: int, *, verbose: int, wait: float | None) -> int:

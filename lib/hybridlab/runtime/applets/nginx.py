@@ -27,7 +27,12 @@ working. Further configuration is required.</p>
 </body>
 </html>
 """
-_TYPES = {".html": "text/html", ".txt": "text/plain", ".json": "application/json", ".css": "text/css"}
+_TYPES = {
+    ".html": "text/html",
+    ".txt": "text/plain",
+    ".json": "application/json",
+    ".css": "text/css",
+}
 
 
 def _error_page(status: int, reason: str) -> bytes:
@@ -65,7 +70,10 @@ async def nginx(process: Process) -> int:
         return reply
 
     async with http.http_server(sock, handle, server=f"nginx/{_VERSION}"):
-        await err(process, f"{time.strftime('%Y/%m/%d %H:%M:%S', time.gmtime())} [notice] 1#1: start worker processes")
+        await err(
+            process,
+            f"{time.strftime('%Y/%m/%d %H:%M:%S', time.gmtime())} [notice] 1#1: start worker processes",
+        )
         await asyncio.get_running_loop().create_future()
     return 0
 

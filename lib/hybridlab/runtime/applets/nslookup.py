@@ -19,15 +19,25 @@ async def nslookup(process: Process) -> int:
     """Run one nslookup NAME [SERVER]: A and AAAA records."""
     words = process.argv[1:]
     version = re.match(r"1\.(\d+)", split_reference(str(process.settings.get("image", "")))[1])
-    if any(word.startswith("-") or dns.is_address(word) for word in words[:1]) or len(words) not in (1, 2):
+    if any(word.startswith("-") or dns.is_address(word) for word in words[:1]) or len(
+        words
+    ) not in (1, 2):
         return await not_emulated(process, " ".join(process.argv))
     if version and int(version[1]) <= _LAST_OLD:
         return await not_emulated(process, f"nslookup of busybox {version[0]}")
     name = words[0]
-    server = words[1] if len(words) == 2 else (process.net.nameservers[0] if process.net.nameservers else "")
+    server = (
+        words[1]
+        if len(words) == 2
+        else (process.net.nameservers[0] if process.net.nameservers else "")
+    )
     if not dns.is_address(server):
         return await not_emulated(process, f"nslookup with server {server!r}")
-    names = [name.rstrip(".")] if "." in name else [f"{name}.{search}" for search in process.net.searches] or [name]
+    names = (
+        [name.rstrip(".")]
+        if "." in name
+        else [f"{name}.{search}" for search in process.net.searches] or [name]
+    )
     answers = []
     for full in names:
         for kind in ("A", "AAAA"):
@@ -50,6 +60,10 @@ async def nslookup(process: Process) -> int:
             await out(process, f"*** Can't find {full}: No answer", "")
         else:
             lines = [f"{name}\tcanonical name = {target}" for name, target in answer.aliases]
-            lines += [line for a in answer.addresses for line in (f"Name:\t{answer.name}", f"Address: {a}")]
+            lines += [
+                line
+                for a in answer.addresses
+                for line in (f"Name:\t{answer.name}", f"Address: {a}")
+            ]
             await out(process, *lines, "")
     return status

@@ -36,13 +36,17 @@ async def porter(process: Process) -> int:
     return 0
 
 
-async def _serve(process: Process, servers: contextlib.AsyncExitStack, kind: str, port: int, text: str) -> None:
+async def _serve(
+    process: Process, servers: contextlib.AsyncExitStack, kind: str, port: int, text: str
+) -> None:
     if kind == "UDP_":
         sock = servers.enter_context(http.listen(process.net, port, kind=socket.SOCK_DGRAM))
         servers.callback(asyncio.create_task(answer_each(sock, text.encode())).cancel)
         await err(process, f"Started UDP server on port {port}")
     else:
-        await servers.enter_async_context(http.http_server(http.listen(process.net, port), _answer(text)))
+        await servers.enter_async_context(
+            http.http_server(http.listen(process.net, port), _answer(text))
+        )
         await err(process, f"serving on port {port}")
 
 

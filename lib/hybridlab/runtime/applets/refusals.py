@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def heard_late(connecting: Coroutine[Any, Any, T], settings: Mapping[str, float | str | int]) -> T:
+async def heard_late(
+    connecting: Coroutine[Any, Any, T], settings: Mapping[str, float | str | int]
+) -> T:
     """What ``connecting`` returns; on Windows a refusal is raised the lab's ``windows_refused_ms`` later.
 
     That belongs to the connecting: who waits for it less long times out and never hears of the refusal.

@@ -35,7 +35,9 @@ async def wget(process: Process) -> int:
     return 0
 
 
-async def _download(process: Process, text: str, given: dict[str, str], limit: float | None) -> None:
+async def _download(
+    process: Process, text: str, given: dict[str, str], limit: float | None
+) -> None:
     quiet = "-q" in given
     try:
         url = http.Url.parse(text)
@@ -45,7 +47,9 @@ async def _download(process: Process, text: str, given: dict[str, str], limit: f
     if response.status in (301, 302, 303, 307, 308) and response.header("Location"):
         raise _Failed("not emulated: following a redirect")
     if not 200 <= response.status < 300:
-        raise _Failed(f"server returned error: {response.version} {response.status} {response.reason}".rstrip())
+        raise _Failed(
+            f"server returned error: {response.version} {response.status} {response.reason}".rstrip()
+        )
     name = given.get("-O") or url.target.partition("?")[0].rsplit("/", 1)[-1] or "index.html"
     if name == "-":
         if not quiet:
@@ -61,7 +65,9 @@ async def _download(process: Process, text: str, given: dict[str, str], limit: f
         await err(process, bar, "written to stdout" if name == "-" else f"'{name}' saved")
 
 
-async def _request(process: Process, url: http.Url, given: dict[str, str], limit: float | None) -> http.Response:
+async def _request(
+    process: Process, url: http.Url, given: dict[str, str], limit: float | None
+) -> http.Response:
     try:
         address = (await process.net.resolve(url.host))[0]
     except (dns.NameNotFound, dns.ResolverSilent):
@@ -73,7 +79,9 @@ async def _request(process: Process, url: http.Url, given: dict[str, str], limit
         async with asyncio.timeout(limit):
             return await http.request(process.net, url, address, headers=headers)
     except http.ConnectFailed as error:
-        raise _Failed(f"can't connect to remote host ({address}): {os.strerror(error.errno or 0)}") from None
+        raise _Failed(
+            f"can't connect to remote host ({address}): {os.strerror(error.errno or 0)}"
+        ) from None
     except TimeoutError:
         raise _Failed("download timed out") from None
     except http.BadAnswer:

@@ -45,10 +45,18 @@ async def ipconfig(process: Process) -> int:
         if name == "lo":
             continue
         suffix = process.net.searches[0] if process.net.searches else ""
-        lines += ["", "Ethernet adapter vEthernet (Ethernet):", "", f"   Connection-specific DNS Suffix  . : {suffix}"]
+        lines += [
+            "",
+            "Ethernet adapter vEthernet (Ethernet):",
+            "",
+            f"   Connection-specific DNS Suffix  . : {suffix}",
+        ]
         if full:
             lines.append(f"   Physical Address. . . . . . . . . : {mac.upper().replace(':', '-')}")
-        lines += [f"   IPv4 Address. . . . . . . . . . . : {address}", f"   Subnet Mask . . . . . . . . . . . : {mask}"]
+        lines += [
+            f"   IPv4 Address. . . . . . . . . . . : {address}",
+            f"   Subnet Mask . . . . . . . . . . . : {mask}",
+        ]
         if full and process.net.nameservers:
             first, *others = process.net.nameservers
             lines.append(f"   DNS Servers . . . . . . . . . . . : {first}")
@@ -59,17 +67,18 @@ async def ipconfig(process: Process) -> int:
 
 async def ping(process: Process) -> int:
     """``ping [-n COUNT] [-w MS] [-l SIZE] [-t] [-4] HOST``."""
-    count, wait, size, host = 4, 4000, 32, ""
+    count = 4
+    wait = 4000
+    size = 32
+    host = ""
     words = list(process.argv[1:])
     while words:
         word = words.pop(0)
         if word in ("-n", "-w", "-l") and words and words[0].isdigit():
             value = int(words.pop(0))
-            count, wait, size = (
-                value if word == "-n" else count,
-                value if word == "-w" else wait,
-                value if word == "-l" else size,
-            )
+            count = value if word == "-n" else count
+            wait = value if word == "-w" else wait
+            size = value if word == "-l" else size
         elif word == "-t":
             count = 0
         elif word == "-4":
@@ -81,7 +90,10 @@ async def ping(process: Process) -> int:
     try:
         address = (await process.net.resolve(host))[0]
     except (dns.NameNotFound, dns.ResolverSilent):
-        await crlf(process, f"Ping request could not find host {host}. Please check the name and try again.")
+        await crlf(
+            process,
+            f"Ping request could not find host {host}. Please check the name and try again.",
+        )
         return 1
     shown = address if host == address else f"{host} [{address}]"
     await crlf(process, "", f"Pinging {shown} with {size} bytes of data:")
@@ -93,7 +105,9 @@ async def _pings(process: Process, address: str, count: int, wait: float, size: 
     identity = icmp.new_identity()
     times: list[int] = []
     while not count or sent < count:
-        found = await icmp.echo(process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=identity)
+        found = await icmp.echo(
+            process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=identity
+        )
         sent += 1
         match found.kind:
             case "reply":
@@ -113,10 +127,14 @@ async def _pings(process: Process, address: str, count: int, wait: float, size: 
             await asyncio.sleep(1)
     lost = sent - received
     lines = ["", f"Ping statistics for {address}:"]
-    lines.append(f"    Packets: Sent = {sent}, Received = {received}, Lost = {lost} ({100 * lost // sent}% loss),")
+    lines.append(
+        f"    Packets: Sent = {sent}, Received = {received}, Lost = {lost} ({100 * lost // sent}% loss),"
+    )
     if times:
         lines.append("Approximate round trip times in milli-seconds:")
-        lines.append(f"    Minimum = {min(times)}ms, Maximum = {max(times)}ms, Average = {sum(times) // len(times)}ms")
+        lines.append(
+            f"    Minimum = {min(times)}ms, Maximum = {max(times)}ms, Average = {sum(times) // len(times)}ms"
+        )
     await crlf(process, *lines)
     return 0 if received else 1
 
@@ -132,7 +150,9 @@ def cmd(others: Mapping[str, Applet]) -> Applet:
             if process.stdin.at_eof() or not await process.stdin.read(1):
                 version = process.settings.get("windows_version", "10.0.20348.1")
                 await crlf(
-                    process, f"Microsoft Windows [Version {version}]", "(c) Microsoft Corporation. All rights reserved."
+                    process,
+                    f"Microsoft Windows [Version {version}]",
+                    "(c) Microsoft Corporation. All rights reserved.",
                 )
                 return 0
             return await not_emulated(process, "interactive cmd")

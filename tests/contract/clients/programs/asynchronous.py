@@ -20,7 +20,9 @@ POD = {
 
 async def watch_pod(core: Any, namespace: str) -> None:
     events = 0
-    async for event in watch.Watch().stream(core.list_namespaced_pod, namespace, timeout_seconds=20):
+    async for event in watch.Watch().stream(
+        core.list_namespaced_pod, namespace, timeout_seconds=20
+    ):
         events += 1
         conditions = event["object"].status.conditions or ()
         if any(item.type == "Ready" and item.status == "True" for item in conditions):
@@ -31,12 +33,18 @@ async def watch_pod(core: Any, namespace: str) -> None:
 async def run_in_pod(core: Any, namespace: str) -> None:
     async with WsApiClient() as api:
         call = client.CoreV1Api(api).connect_get_namespaced_pod_exec
-        said = await call("p", namespace, command=["echo", "hi"], stdout=True, stderr=True, stdin=False, tty=False)
+        said = await call(
+            "p", namespace, command=["echo", "hi"], stdout=True, stderr=True, stdin=False, tty=False
+        )
     assert said.strip() == "hi", repr(said)
 
 
 async def job(core: Any, namespace: str) -> None:
-    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    spec = {
+        "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+        }
+    }
     batch = client.BatchV1Api(core.api_client)
     assert (await batch.list_namespaced_job(namespace)).items == []
     await batch.create_namespaced_job(namespace, {"metadata": {"name": "j"}, "spec": spec})

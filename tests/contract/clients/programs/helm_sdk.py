@@ -21,7 +21,9 @@ def main() -> None:
         config: Any = helm.Config(kubeconfig_path=kubeconfig, namespace=namespace)
 
         def install(name: str, **more: Any) -> None:
-            config.install(chart, name, {**VALUES, **more}, wait="watcher", timeout=60, create_namespace=True)
+            config.install(
+                chart, name, {**VALUES, **more}, wait="watcher", timeout=60, create_namespace=True
+            )
 
         def upgraded() -> None:
             config.upgrade(chart, "web", {**VALUES, "replicaCount": 2}, wait="watcher", timeout=60)

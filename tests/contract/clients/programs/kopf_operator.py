@@ -45,7 +45,9 @@ def deleted(**_: Any) -> None:
 
 def kubectl(*words: str, given: str = "") -> str:
     call = [KUBECTL, f"--kubeconfig={KUBECONFIG}", *words]
-    return subprocess.run(call, input=given, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(
+        call, input=given, capture_output=True, text=True, timeout=60, check=True
+    ).stdout
 
 
 def until(*words: str, has: str) -> None:
@@ -59,17 +61,42 @@ def until(*words: str, has: str) -> None:
 def main() -> None:
     kubectl("create", "namespace", NAMESPACE)
     kubectl("apply", "-f", "-", given=DEFINITION)
-    command = [sys.executable, "-m", "kopf", "run", "--standalone", f"--namespace={NAMESPACE}", __file__]
-    operator = subprocess.Popen(command, env={**os.environ, "KUBECONFIG": KUBECONFIG}, stderr=subprocess.DEVNULL)
-    example = f"apiVersion: kopf.dev/v1\nkind: Example\nmetadata: {{name: e, namespace: {NAMESPACE}}}\n"
+    command = [
+        sys.executable,
+        "-m",
+        "kopf",
+        "run",
+        "--standalone",
+        f"--namespace={NAMESPACE}",
+        __file__,
+    ]
+    operator = subprocess.Popen(
+        command, env={**os.environ, "KUBECONFIG": KUBECONFIG}, stderr=subprocess.DEVNULL
+    )
+    example = (
+        f"apiVersion: kopf.dev/v1\nkind: Example\nmetadata: {{name: e, namespace: {NAMESPACE}}}\n"
+    )
     here = f"--namespace={NAMESPACE}"
     try:
-        step("create", lambda: kubectl("apply", "-f", "-", given=f"{example}spec: {{value: right}}\n"))
-        status = ("get", "examples", "e", here, "-o", "jsonpath={.status.made} {.metadata.finalizers}")
+        step(
+            "create",
+            lambda: kubectl("apply", "-f", "-", given=f"{example}spec: {{value: right}}\n"),
+        )
+        status = (
+            "get",
+            "examples",
+            "e",
+            here,
+            "-o",
+            "jsonpath={.status.made} {.metadata.finalizers}",
+        )
         step("status by patch", lambda: until(*status, has="right"))
         step("finalizer", lambda: until(*status, has="kopf"))
         step("events", lambda: until("get", "events", here, has="by an operator"))
-        step("delete with the finalizer", lambda: kubectl("delete", "examples", "e", here, "--timeout=30s"))
+        step(
+            "delete with the finalizer",
+            lambda: kubectl("delete", "examples", "e", here, "--timeout=30s"),
+        )
     finally:
         operator.terminate()
         operator.wait(20)

@@ -20,7 +20,9 @@ def main() -> None:
     containers = [{"name": "c", "image": "nginx:1.27"}]
     template = {"metadata": {"labels": LABELS}, "spec": {"containers": containers}}
     spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template}
-    deployment = Deployment({"metadata": {"name": "d", "namespace": namespace}, "spec": spec}, api=api)
+    deployment = Deployment(
+        {"metadata": {"name": "d", "namespace": namespace}, "spec": spec}, api=api
+    )
     space = Namespace({"metadata": {"name": namespace}}, api=api)
 
     def pods() -> list[Any]:

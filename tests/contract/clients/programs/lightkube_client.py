@@ -17,7 +17,9 @@ from tests.contract.clients.programs.steps import step
 
 def main() -> None:
     kubeconfig, namespace = sys.argv[1:3]
-    client: Any = Client(config=KubeConfig.from_file(kubeconfig).get(), namespace=namespace, field_manager="one")
+    client: Any = Client(
+        config=KubeConfig.from_file(kubeconfig).get(), namespace=namespace, field_manager="one"
+    )
     container = Container("c", image="busybox:1.36", command=["sleep", "3600"])
     pod = Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(containers=[container]))
 
@@ -36,9 +38,14 @@ def main() -> None:
     def job() -> None:
         assert list(client.list(Job)) == []
         template = PodTemplateSpec(spec=PodSpec(containers=[container], restartPolicy="Never"))
-        client.create(Job.from_dict({"metadata": {"name": "j"}, "spec": {"template": template.to_dict()}}))
+        client.create(
+            Job.from_dict({"metadata": {"name": "j"}, "spec": {"template": template.to_dict()}})
+        )
 
-    step("create", lambda: (client.create(Namespace(metadata=ObjectMeta(name=namespace))), client.create(pod)))
+    step(
+        "create",
+        lambda: (client.create(Namespace(metadata=ObjectMeta(name=namespace))), client.create(pod)),
+    )
     step("wait", lambda: client.wait(Pod, "p", for_conditions=["Ready"]))
     step("apply with force", applied)
     step("watch", watched)

@@ -33,7 +33,11 @@ class Program:
         self.api = client.ApiClient()
         known = client.Configuration.get_default_copy()
         if not known.auth_settings():  # 36.0.0 sends no token
-            report("sends its token", OWN_FAULT, "auth_settings() is empty; the header is set by hand for what follows")
+            report(
+                "sends its token",
+                OWN_FAULT,
+                "auth_settings() is empty; the header is set by hand for what follows",
+            )
             self.api.set_default_header("authorization", known.api_key["authorization"])
         self.core, self.apps = client.CoreV1Api(self.api), client.AppsV1Api(self.api)
         self.batch = client.BatchV1Api(self.api)
@@ -44,16 +48,24 @@ class Program:
         containers = [{"name": "c", "image": "busybox:1.36", "command": ["sleep", "3600"]}]
         template = {"metadata": {"labels": LABELS}, "spec": {"containers": containers}}
         spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template}
-        self.apps.create_namespaced_deployment(self.namespace, {"metadata": {"name": "d"}, "spec": spec})
+        self.apps.create_namespaced_deployment(
+            self.namespace, {"metadata": {"name": "d"}, "spec": spec}
+        )
 
     def watch(self) -> None:
         events = 0
         for event in watch.Watch().stream(
-            self.core.list_namespaced_pod, self.namespace, label_selector="app=official", timeout_seconds=20
+            self.core.list_namespaced_pod,
+            self.namespace,
+            label_selector="app=official",
+            timeout_seconds=20,
         ):
             events += 1
             found = event["object"]
-            if any(item.type == "Ready" and item.status == "True" for item in found.status.conditions or ()):
+            if any(
+                item.type == "Ready" and item.status == "True"
+                for item in found.status.conditions or ()
+            ):
                 self.pod = found.metadata.name
                 break
         assert events, "a watch ended at once with 0 events"
@@ -61,13 +73,20 @@ class Program:
 
     def watch_ends(self) -> None:
         began = time.monotonic()
-        for _ in watch.Watch().stream(self.core.list_namespaced_secret, self.namespace, timeout_seconds=2):
+        for _ in watch.Watch().stream(
+            self.core.list_namespaced_secret, self.namespace, timeout_seconds=2
+        ):
             pass
         assert time.monotonic() - began > 1.5, "a watch of 2 s over nothing ended at once"
 
     def apply(self) -> None:
         for manager, value in (("one", "1"), ("two", "2")):
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"a": value}}
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "applied"},
+                "data": {"a": value},
+            }
             found = self._apply(body, manager)
             assert found == {"a": value}, found
 
@@ -92,25 +111,35 @@ class Program:
         except client.ApiException as error:
             if error.status:
                 raise
-        return self.api.call_api(path, "PATCH", body=json.dumps(body), **about)[0]["data"]  # 24.2 takes only text
+        return self.api.call_api(path, "PATCH", body=json.dumps(body), **about)[0][
+            "data"
+        ]  # 24.2 takes only text
 
     def orphan(self) -> None:
         self.apps.delete_namespaced_deployment("d", self.namespace, orphan_dependents=True)
         time.sleep(1.5)
         sets = self.apps.list_namespaced_replica_set(self.namespace).items
-        assert len(sets) == 1, "the ReplicaSet of a Deployment deleted with orphan_dependents=True is gone"
+        assert len(sets) == 1, (
+            "the ReplicaSet of a Deployment deleted with orphan_dependents=True is gone"
+        )
 
     def exec(self) -> None:
         call = self.core.connect_get_namespaced_pod_exec
-        said = stream(call, self.pod, self.namespace, command=["echo", "hi"], stdout=True, stderr=True)
+        said = stream(
+            call, self.pod, self.namespace, command=["echo", "hi"], stdout=True, stderr=True
+        )
         assert said.strip() == "hi", repr(said)
 
     def logs(self) -> None:
-        found = self.core.read_namespaced_pod_log(self.pod, self.namespace, timestamps=True, tail_lines=1)
+        found = self.core.read_namespaced_pod_log(
+            self.pod, self.namespace, timestamps=True, tail_lines=1
+        )
         assert isinstance(found, str)
 
     def forward(self) -> None:
-        portforward(self.core.connect_get_namespaced_pod_portforward, self.pod, self.namespace, ports="80")
+        portforward(
+            self.core.connect_get_namespaced_pod_portforward, self.pod, self.namespace, ports="80"
+        )
 
     def impersonate(self) -> None:
         self.api.set_default_header("Impersonate-User", "bob")
@@ -124,7 +153,9 @@ class Program:
         assert answer == (403, True), answer
 
     def selectors(self) -> None:
-        selected = self.core.list_namespaced_pod(self.namespace, label_selector="app=official").items
+        selected = self.core.list_namespaced_pod(
+            self.namespace, label_selector="app=official"
+        ).items
         assert [item.metadata.name for item in selected] == [self.pod]
 
     def no_jobs(self) -> None:

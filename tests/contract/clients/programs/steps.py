@@ -11,7 +11,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-WORKS, WRONG, REFUSED, HIDDEN, OWN_FAULT = "works", "wrong", "refused by name", "refused", "the client's own fault"
+WORKS, WRONG, REFUSED, HIDDEN, OWN_FAULT = (
+    "works",
+    "wrong",
+    "refused by name",
+    "refused",
+    "the client's own fault",
+)
 """How a step ends: WRONG is an answer that a real cluster would not give, HIDDEN a refusal without the lab's word."""
 
 
@@ -34,10 +40,15 @@ def words_of(error: BaseException) -> str:
     found: BaseException | None = error
     while found is not None:
         body = getattr(found, "body", "")
-        parts.append(f"{type(found).__name__}: {found} {body if isinstance(body, str) else ''}".strip())
+        parts.append(
+            f"{type(found).__name__}: {found} {body if isinstance(body, str) else ''}".strip()
+        )
         found = found.__cause__
     return " / ".join(parts)
 
 
 def report(name: str, result: str, said: str = "") -> None:
-    print(json.dumps({"step": name, "result": result, "said": " ".join(said.split())[:400]}), flush=True)
+    print(
+        json.dumps({"step": name, "result": result, "said": " ".join(said.split())[:400]}),
+        flush=True,
+    )

@@ -61,7 +61,10 @@ def tagged(tag: str) -> set[str]:
 
 def reported() -> dict[str, str]:
     """Claim to its kind."""
-    return {claim["id"]: claim["kind"] for claim in json.loads(gzip.decompress(REPORTED.read_bytes()))["claims"]}
+    return {
+        claim["id"]: claim["kind"]
+        for claim in json.loads(gzip.decompress(REPORTED.read_bytes()))["claims"]
+    }
 
 
 def test_no_claim_that_was_ever_reported_is_lost() -> None:
@@ -88,7 +91,9 @@ def test_windows_is_the_tag_of_what_needs_a_windows_node() -> None:
 
 
 def test_words_that_follow_from_a_claim_are_given_by_themselves() -> None:
-    assert tagged("isolation") == {claim.id for claim in catalog().values() if claim.denial} != set()
+    assert (
+        tagged("isolation") == {claim.id for claim in catalog().values() if claim.denial} != set()
+    )
     assert tagged("limitations") == {
         claim.id for claim in catalog().values() if claim.kind in ("limitation", "known issue")
     }
@@ -206,7 +211,9 @@ def outcome(ident: str, **changes: Any) -> Any:
         ("XLC-3", {}, NotApplicable),
     ],
 )  # fmt: skip
-def test_facts_decide_whether_a_claim_is_about_a_cluster(ident: str, changes: dict[str, Any], expected: type) -> None:
+def test_facts_decide_whether_a_claim_is_about_a_cluster(
+    ident: str, changes: dict[str, Any], expected: type
+) -> None:
     assert isinstance(outcome(ident, **changes), expected), outcome(ident, **changes)
 
 
@@ -318,14 +325,20 @@ def test_a_small_catalog_is_read(folder: Path) -> None:
         ("needs: {windows: 1}", "needs: {windows: many}", "area.yaml:7: invalid literal"),
         ("needs: {windows: 1}", "needs: {v3_api: yes}", "area.yaml:7: expected true or false"),
         ("needs: {windows: 1}", "isolation: exclusive", "area.yaml:7: isolation 'exclusive'"),
-        ("needs: {windows: 1}", "isolation: node-exclusive", "node-exclusive, and only that, names an OS"),
+        (
+            "needs: {windows: 1}",
+            "isolation: node-exclusive",
+            "node-exclusive, and only that, names an OS",
+        ),
         ("needs: {windows: 1}", "applies: {modes: [overlay]}", "area.yaml:7: modes ['overlay']"),
         ("needs: {windows: 1}", "applies: {calico: '3.16'}", "area.yaml:7: '3.16' is not a range"),
         ("needs: {windows: 1}", "statement: Again.", "area.yaml:7: 'statement' is given twice"),
         ("claims:", "claims: {", "area.yaml:"),
     ],
 )
-def test_what_is_wrong_in_it_is_named_with_its_line(folder: Path, old: str, new: str, words: str) -> None:
+def test_what_is_wrong_in_it_is_named_with_its_line(
+    folder: Path, old: str, new: str, words: str
+) -> None:
     assert old in GOOD
     (folder / "area.yaml").write_text(GOOD.replace(old, new))
     with pytest.raises(CatalogError) as caught:
@@ -371,7 +384,9 @@ def part_outcome(wanted: dict[str, Any], cluster: Facts, ident: str = "CONN-3") 
         ),
     ],
 )  # fmt: skip
-def test_a_part_has_conditions_of_its_own(wanted: dict[str, Any], known: dict[str, Any], expected: type) -> None:
+def test_a_part_has_conditions_of_its_own(
+    wanted: dict[str, Any], known: dict[str, Any], expected: type
+) -> None:
     answer = part_outcome(wanted, replace(facts(), **known))
     assert isinstance(answer, expected), answer
 
@@ -391,23 +406,39 @@ def test_what_nobody_has_read_is_never_taken_for_another_sort_of_cluster(name: s
         (["host-local", None], Undecided),
     ],
 )
-def test_windows_nodes_own_ipam_counts_before_the_clusters(own: list[str | None], expected: type) -> None:
+def test_windows_nodes_own_ipam_counts_before_the_clusters(
+    own: list[str | None], expected: type
+) -> None:
     nodes = tuple(
-        replace(node(f"win-{number}", "windows", (20348, 2762)), ipam=Fact(value, "-"), plane=Fact(value, "-"))
+        replace(
+            node(f"win-{number}", "windows", (20348, 2762)),
+            ipam=Fact(value, "-"),
+            plane=Fact(value, "-"),
+        )
         for number, value in enumerate(own)
     )
     cluster = replace(facts(windows=0), ipam=Fact("calico-ipam", "Linux"), nodes=nodes)
     assert isinstance(part_outcome({"ipam": ["calico-ipam"]}, cluster), expected)
     of_linux = catalog()["PLAT-4"]  # needs no Windows node
-    assert isinstance(applicability(of_linux, cluster, conditions({"ipam": ["calico-ipam"]})), Applies)
+    assert isinstance(
+        applicability(of_linux, cluster, conditions({"ipam": ["calico-ipam"]})), Applies
+    )
 
 
 @pytest.mark.parametrize(
     ("planes", "expected"),
-    [(["overlay"], Applies), (["l2bridge"], NotApplicable), (["l2bridge", None], Undecided), ([], NotApplicable)],
+    [
+        (["overlay"], Applies),
+        (["l2bridge"], NotApplicable),
+        (["l2bridge", None], Undecided),
+        ([], NotApplicable),
+    ],
 )
 def test_a_plane_is_that_of_the_windows_nodes(planes: list[str | None], expected: type) -> None:
-    nodes = tuple(replace(node(f"win-{at}", "windows"), plane=Fact(value, "-")) for at, value in enumerate(planes))
+    nodes = tuple(
+        replace(node(f"win-{at}", "windows"), plane=Fact(value, "-"))
+        for at, value in enumerate(planes)
+    )
     cluster = replace(facts(windows=0), nodes=nodes)
     assert isinstance(part_outcome({"windows_plane": ["overlay"]}, cluster), expected)
 
@@ -429,7 +460,9 @@ def test_the_condition_of_a_claim_counts_before_that_of_its_part() -> None:
         ({"modes": [len]}, "expected words, lists of them"),
     ],
 )
-def test_a_parts_conditions_are_the_catalogs_words_and_no_others(wanted: dict[str, Any], words: str) -> None:
+def test_a_parts_conditions_are_the_catalogs_words_and_no_others(
+    wanted: dict[str, Any], words: str
+) -> None:
     with pytest.raises(CatalogError, match=re.escape(words)):
         conditions(wanted)
 
@@ -452,6 +485,8 @@ def test_conditions_are_written_as_they_are_read() -> None:
         ({"modes": ["vxlan", "mixed"], "dsr": True}, ""),
     ],
 )
-def test_a_condition_is_implied_by_the_same_or_a_narrower_one(own: dict[str, Any], missing: str) -> None:
+def test_a_condition_is_implied_by_the_same_or_a_narrower_one(
+    own: dict[str, Any], missing: str
+) -> None:
     demanded = conditions({"modes": ["vxlan", "mixed"], "dsr": True})
     assert str(conditions(own).missing(demanded)) == missing

@@ -19,14 +19,26 @@ from tests.unit.conformance.expect.stand_ins import Clock
 
 Obj = dict[str, Any]
 V3 = "projectcalico.org/v3"
-PATIENCE = Patience(felix_restart=20.0, drain=30.0, vni_delivery=40.0, evict_again=5.0, pod_ready=15.0, poll_every=1.0)
+PATIENCE = Patience(
+    felix_restart=20.0,
+    drain=30.0,
+    vni_delivery=40.0,
+    evict_again=5.0,
+    pod_ready=15.0,
+    poll_every=1.0,
+)
 
 
 def pod(
     name: str, node: str, *, owner: str = "ReplicaSet", labels: Mapping[str, str] | None = None,
     namespace: str = "default", **more: Any,
 ) -> Obj:  # fmt: skip
-    meta: Obj = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": dict(labels or {})}
+    meta: Obj = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-{name}",
+        "labels": dict(labels or {}),
+    }
     if owner:
         meta["ownerReferences"] = [{"kind": owner, "name": "owner", "controller": True}]
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -69,7 +81,13 @@ class Cluster:
         return SimpleNamespace(serves=lambda api, kind: self.served)
 
     def objects(
-        self, api: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+        self,
+        api: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
     ) -> list[Obj]:
         if kind != "Pod":
             return [one for (known, _), one in self.others.items() if known == kind]
@@ -106,7 +124,9 @@ class Cluster:
         waiting = self.refuse.get(target.name)
         return waiting[0].explained if waiting else ""
 
-    def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True) -> None:
+    def patch(
+        self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True
+    ) -> None:
         self.log.append(f"patch {target.kind} {target.name} {dict(merge_patch)}")
         if target.kind == "Node":
             self.others["Node", target.name] = merged(self.others["Node", target.name], merge_patch)
@@ -141,7 +161,13 @@ def cluster() -> Cluster:
     return Cluster(
         pods=[
             pod("felix-w", "w1", owner="DaemonSet", namespace="calico-system", labels=felix),
-            pod("felix-l", "l1", owner="DaemonSet", namespace="calico-system", labels={"k8s-app": "calico-node"}),
+            pod(
+                "felix-l",
+                "l1",
+                owner="DaemonSet",
+                namespace="calico-system",
+                labels={"k8s-app": "calico-node"},
+            ),
             pod("web", "w1"),
             pod("web-2", "w1"),
             pod("elsewhere", "w2"),

@@ -17,7 +17,9 @@ def drain(cluster: Any, patience: Any, clock: Any) -> Drain:
 
 
 def refused(code: int) -> ApiRefused:
-    return ApiRefused(code, "Refused", "the disruption budget web needs 1 healthy pod", "POST eviction")
+    return ApiRefused(
+        code, "Refused", "the disruption budget web needs 1 healthy pod", "POST eviction"
+    )
 
 
 def evictions(cluster: Any) -> list[str]:
@@ -33,14 +35,22 @@ def test_it_cordons_first_and_evicts_what_has_a_controller_and_nothing_else(
     assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
     assert "'unschedulable': True" in cluster.log[0]
     assert cluster.log[1:] == ["evict web", "evict web-2"]
-    assert {pod["metadata"]["name"] for pod in cluster.pods} == {"felix-w", "felix-l", "elsewhere", "over", "static"}
+    assert {pod["metadata"]["name"] for pod in cluster.pods} == {
+        "felix-w",
+        "felix-l",
+        "elsewhere",
+        "over",
+        "static",
+    }
 
 
 def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
     cluster: Any, patience: Any, clock: Any, make_pod: Any
 ) -> None:
     cluster.pods.append(make_pod("mine", "w1", owner=""))
-    with pytest.raises(MissingCapability, match=r"node w1 cannot be drained: .*default/mine; .*--disruptive-node"):
+    with pytest.raises(
+        MissingCapability, match=r"node w1 cannot be drained: .*default/mine; .*--disruptive-node"
+    ):
         drain(cluster, patience, clock).drain("w1")
     assert cluster.log == []
 
@@ -49,7 +59,10 @@ def test_data_in_a_pods_emptydir_is_lost_only_with_leave(
     cluster: Any, patience: Any, clock: Any, make_pod: Any
 ) -> None:
     holding = make_pod("cache", "w1")
-    holding["spec"]["volumes"] = [{"name": "config", "configMap": {}}, {"name": "scratch", "emptyDir": {}}]
+    holding["spec"]["volumes"] = [
+        {"name": "config", "configMap": {}},
+        {"name": "scratch", "emptyDir": {}},
+    ]
     cluster.pods.append(holding)
     words = r"node w1 cannot be drained: the data in emptyDir .* default/cache; .*--delete-emptydir-data"
     with pytest.raises(MissingCapability, match=words):
@@ -93,7 +106,9 @@ def test_that_is_so_of_daemonsets_pods_that_would_be_made_anew_and_not_of_what_s
 
 
 def by_affinity(*terms: dict[str, Any]) -> dict[str, Any]:
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    required = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
+    }
     return {"affinity": {"nodeAffinity": required}}
 
 
@@ -106,10 +121,18 @@ UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 RETURNS: dict[str, dict[str, Any]] = {
     "everything": {"tolerations": [{"operator": "Exists"}]},
     "every-key": {"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]},
-    "every-key-written-out": {"tolerations": [{"key": "", "operator": "Exists", "value": "", "effect": ""}]},
+    "every-key-written-out": {
+        "tolerations": [{"key": "", "operator": "Exists", "value": "", "effect": ""}]
+    },
     "the-key": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Exists"}]},
-    "the-key-and-effect": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoSchedule"}]},
-    "equal": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Equal", "value": "", "effect": "NoSchedule"}]},
+    "the-key-and-effect": {
+        "tolerations": [{"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoSchedule"}]
+    },
+    "equal": {
+        "tolerations": [
+            {"key": UNSCHEDULABLE, "operator": "Equal", "value": "", "effect": "NoSchedule"}
+        ]
+    },
     "equal-by-default": {"tolerations": [{"key": UNSCHEDULABLE}]},
     "beside-others": {"tolerations": [{"key": "os", "value": "windows"}, {"operator": "Exists"}]},
     "hostname": {"nodeSelector": {"kubernetes.io/hostname": "w1"}},
@@ -119,7 +142,11 @@ RETURNS: dict[str, dict[str, Any]] = {
 }
 GOES_ELSEWHERE: dict[str, dict[str, Any]] = {
     "nothing": {},
-    "os-alone": {"tolerations": [{"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"}]},
+    "os-alone": {
+        "tolerations": [
+            {"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"}
+        ]
+    },
     "no-execute": {"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]},
     "another-value": {"tolerations": [{"key": UNSCHEDULABLE, "operator": "Equal", "value": "x"}]},
     "another-key": {"tolerations": [{"key": "os", "operator": "Exists"}]},
@@ -163,11 +190,15 @@ def test_a_pod_whose_owner_names_its_node_would_come_back(
         cluster.others["ReplicaSet", "owner"] = {"spec": {"template": {"spec": {"nodeName": "w1"}}}}
     else:
         theirs["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]
-    with pytest.raises(MissingCapability, match=r"default/shop \(ReplicaSet owner names the node\)"):
+    with pytest.raises(
+        MissingCapability, match=r"default/shop \(ReplicaSet owner names the node\)"
+    ):
         drain(cluster, patience, clock).refuse_returning("w1")
 
 
-def test_an_owner_that_may_not_be_read_is_no_reason(cluster: Any, patience: Any, clock: Any) -> None:
+def test_an_owner_that_may_not_be_read_is_no_reason(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     def find(*_: Any) -> None:
         raise refused(403)
 
@@ -199,29 +230,48 @@ def test_a_budget_that_forbids_it_is_waited_for(cluster: Any, patience: Any, clo
 
 
 @pytest.mark.parametrize("code", [500, 503])
-def test_an_error_of_the_server_s_own_is_tried_again(cluster: Any, patience: Any, clock: Any, code: int) -> None:
+def test_an_error_of_the_server_s_own_is_tried_again(
+    cluster: Any, patience: Any, clock: Any, code: int
+) -> None:
     cluster.refuse["web"] = [refused(code), refused(code)]
     drain(cluster, patience, clock).drain("w1")
     assert evictions(cluster) == ["evict web", "evict web", "evict web", "evict web-2"]
 
 
-def test_a_server_that_refuses_to_the_end_breaks_the_environment(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_server_that_refuses_to_the_end_breaks_the_environment(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     cluster.refuse["web"] = [refused(500) for _ in range(1000)]
-    with pytest.raises(EnvironmentBroken, match=r"node w1 was not drained in .* default/web may not be evicted"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"node w1 was not drained in .* default/web may not be evicted"
+    ):
         drain(cluster, patience, clock).drain("w1")
 
 
-def test_a_refusal_of_the_request_itself_is_not_tried_again(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_refusal_of_the_request_itself_is_not_tried_again(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     cluster.refuse["web"] = [refused(403)]
     with pytest.raises(ApiRefused):
         drain(cluster, patience, clock).drain("w1")
     assert evictions(cluster) == ["evict web"]
 
 
-def test_a_budget_is_named_before_anything_is_changed(cluster: Any, patience: Any, clock: Any) -> None:
-    details = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods"}]}
+def test_a_budget_is_named_before_anything_is_changed(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    details = {
+        "causes": [
+            {
+                "reason": "DisruptionBudget",
+                "message": "The disruption budget web needs 2 healthy pods",
+            }
+        ]
+    }
     message = "Cannot evict pod as it would violate the pod's disruption budget."
-    cluster.refuse["web-2"] = [ApiRefused(429, "TooManyRequests", message, "POST eviction", {"details": details})]
+    cluster.refuse["web-2"] = [
+        ApiRefused(429, "TooManyRequests", message, "POST eviction", {"details": details})
+    ]
     words = r"node w1 cannot be drained: pod default/web-2 may not be evicted: .*disruption budget web needs 2 healthy"
     with pytest.raises(MissingCapability, match=words):
         drain(cluster, patience, clock).refuse_budgets("w1")
@@ -230,12 +280,16 @@ def test_a_budget_is_named_before_anything_is_changed(cluster: Any, patience: An
 
 def test_a_budget_that_never_allows_it_is_told(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.refuse["web"] = [refused(429) for _ in range(100)]
-    with pytest.raises(EnvironmentBroken, match=r"default/web may not be evicted: the disruption budget web"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"default/web may not be evicted: the disruption budget web"
+    ):
         drain(cluster, patience, clock).drain("w1")
 
 
 @pytest.mark.parametrize("code", [404, 409])
-def test_a_pod_that_is_gone_meanwhile_is_no_error(cluster: Any, patience: Any, clock: Any, code: int) -> None:
+def test_a_pod_that_is_gone_meanwhile_is_no_error(
+    cluster: Any, patience: Any, clock: Any, code: int
+) -> None:
     cluster.refuse["web"] = [refused(code)]
     original = cluster.make
 
@@ -253,7 +307,9 @@ def test_a_pod_that_is_gone_meanwhile_is_no_error(cluster: Any, patience: Any, c
 
 def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.stubborn.add("web-2")
-    with pytest.raises(EnvironmentBroken, match=r"w1 was not drained in 30 s: still there are default/web-2"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"w1 was not drained in 30 s: still there are default/web-2"
+    ):
         drain(cluster, patience, clock).drain("w1")
 
 
@@ -265,9 +321,16 @@ def test_uncordoning_takes_the_mark_away(cluster: Any, patience: Any, clock: Any
     assert cluster.others["Node", "w1"]["spec"] == marks(cluster) == {}
 
 
-@pytest.mark.parametrize("mark", [{}, {"calico-conformance/cordoned": "r2"}], ids=["somebody", "another-run"])
-def test_a_cordon_of_somebody_else_is_left(cluster: Any, patience: Any, clock: Any, mark: dict[str, str]) -> None:
-    cluster.others["Node", "w1"] = {"metadata": {"annotations": mark}, "spec": {"unschedulable": True}}
+@pytest.mark.parametrize(
+    "mark", [{}, {"calico-conformance/cordoned": "r2"}], ids=["somebody", "another-run"]
+)
+def test_a_cordon_of_somebody_else_is_left(
+    cluster: Any, patience: Any, clock: Any, mark: dict[str, str]
+) -> None:
+    cluster.others["Node", "w1"] = {
+        "metadata": {"annotations": mark},
+        "spec": {"unschedulable": True},
+    }
     one = drain(cluster, patience, clock)
     one.drain("w1")
     one.uncordon("w1")

@@ -18,7 +18,11 @@ from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
 
-SERVER, FRIEND, STRANGER = workload("server", "windows"), workload("friend"), workload("stranger", "windows")
+SERVER, FRIEND, STRANGER = (
+    workload("server", "windows"),
+    workload("friend"),
+    workload("stranger", "windows"),
+)
 OPEN, CLOSED = [(FRIEND, SERVER.tcp(8080))], [(STRANGER, SERVER.tcp(8080))]
 
 
@@ -51,14 +55,27 @@ class Story:
         ending = EndingPolicy(felix, self, expect)  # type: ignore[arg-type]  # of the journal what is asked here
         policy: Any = SimpleNamespace(names=["a", "b"], remove=lambda: self.say("removed"))
         made: Any = SimpleNamespace(apply=lambda: self.say("made"))
-        ending.outlived(SERVER, policy, made, made, open=OPEN, closed=CLOSED, because="so it is", back="well again")
+        ending.outlived(
+            SERVER,
+            policy,
+            made,
+            made,
+            open=OPEN,
+            closed=CLOSED,
+            because="so it is",
+            back="well again",
+        )
 
     def say(self, word: str) -> None:
         self.happened.append(word)
 
     def procedure(self, name: str, arguments: Any, why: str) -> str:
         assert name == ENDING_POLICY
-        assert arguments == {"node": SERVER.node, "namespace": SERVER.namespace, "policies": ["a", "b"]}
+        assert arguments == {
+            "node": SERVER.node,
+            "namespace": SERVER.namespace,
+            "policies": ["a", "b"],
+        }
         self.say("noted")
         return "entry"
 
@@ -66,7 +83,10 @@ class Story:
         self.say("closed")
 
     def observe(self, batch: Any) -> Any:
-        return [observation(one, Verdict.TIMED_OUT if self.enforced else Verdict.CONNECTED) for one in batch]
+        return [
+            observation(one, Verdict.TIMED_OUT if self.enforced else Verdict.CONNECTED)
+            for one in batch
+        ]
 
     def matrix(self, **_: Any) -> None:
         self.say("matrix")
@@ -88,10 +108,13 @@ def test_a_felix_that_runs_on_is_confirmed_once_another_policy_took_effect() -> 
     assert [seen.verdict for seen in story.kept] == [ClaimVerdict.CONFIRMED]
 
 
-def test_a_felix_that_ends_is_a_violation_with_a_symptom_of_its_own_and_the_policy_goes_at_once() -> None:
+def test_a_felix_that_ends_is_a_violation_with_a_symptom_of_its_own_and_the_policy_goes_at_once() -> (
+    None
+):
     story = Story(ends=True, enforced=False)
     with pytest.raises(
-        Nonconformance, match=r"Felix on node .* ended under the policies a, b: expected .*observed ano"
+        Nonconformance,
+        match=r"Felix on node .* ended under the policies a, b: expected .*observed ano",
     ):
         story.run()
     assert story.happened == [

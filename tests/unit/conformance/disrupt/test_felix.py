@@ -42,11 +42,15 @@ def test_a_change_is_made_when_all_old_pods_are_gone_and_before_a_new_one_runs(
         what = happens.get(next(calls), "")
         cluster.log += [what] if what else []
         cluster.pods = [pod for pod in cluster.pods if f"{pod['metadata']['name']} gone" != what]
-        cluster.pods += [running(pod) for pod in keep if pod["metadata"]["name"].startswith("felix")] * ("run" in what)
+        cluster.pods += [
+            running(pod) for pod in keep if pod["metadata"]["name"].startswith("felix")
+        ] * ("run" in what)
         return objects(*arguments, **named)
 
     cluster.objects = slowly
-    back = felix(cluster, patience, clock).restart_around(["w1", "l1"], lambda: cluster.log.append("change"))
+    back = felix(cluster, patience, clock).restart_around(
+        ["w1", "l1"], lambda: cluster.log.append("change")
+    )
     assert cluster.log == [
         "delete felix-w",
         "delete felix-l",
@@ -66,16 +70,22 @@ def running(old: Any) -> Any:
     return {**old, "metadata": {**old["metadata"], "name": name, "uid": name}, "status": status}
 
 
-def test_a_change_that_came_too_late_is_told_once_felix_is_back(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_change_that_came_too_late_is_told_once_felix_is_back(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     cluster.brought_back = lambda old, number: running(old)
     with pytest.raises(ControlBroken, match="Felix on node w1 was back before the change was made"):
         felix(cluster, patience, clock).restart_around(["w1"], lambda: None)
     assert cluster.noted == []
 
 
-def test_an_old_pod_that_stays_is_told_and_nothing_is_changed(cluster: Any, patience: Any, clock: Any) -> None:
+def test_an_old_pod_that_stays_is_told_and_nothing_is_changed(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     cluster.stubborn.add("felix-w")
-    with pytest.raises(EnvironmentBroken, match="pod felix-w with Felix of node w1 is still there 20 s after"):
+    with pytest.raises(
+        EnvironmentBroken, match="pod felix-w with Felix of node w1 is still there 20 s after"
+    ):
         felix(cluster, patience, clock).restart_around(["w1"], lambda: pytest.fail("changed"))
 
 
@@ -86,7 +96,13 @@ def test_a_pod_restarted_in_place_counts(cluster: Any, patience: Any, clock: Any
 
     def objects(*_: Any, **__: Any) -> list[Any]:
         asked.append(1)
-        again = {**pod, "status": {**pod["status"], "containerStatuses": [{"name": "felix", "restartCount": 1}]}}
+        again = {
+            **pod,
+            "status": {
+                **pod["status"],
+                "containerStatuses": [{"name": "felix", "restartCount": 1}],
+            },
+        }
         return [again if len(asked) > 4 else pod]
 
     cluster.objects = objects
@@ -95,7 +111,10 @@ def test_a_pod_restarted_in_place_counts(cluster: Any, patience: Any, clock: Any
 
 def test_the_same_pod_still_ready_is_no_restart(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.stubborn.add("felix-w")
-    with pytest.raises(EnvironmentBroken, match=r"a Ready pod in place of felix-w within 20 s of its restart by this"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"a Ready pod in place of felix-w within 20 s of its restart by this",
+    ):
         felix(cluster, patience, clock).restart("w1")
 
 
@@ -103,10 +122,16 @@ def test_a_successor_that_is_not_ready_is_shown(cluster: Any, patience: Any, clo
     def broken(old: Any, number: int) -> Any:
         waiting = {"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
         status = {"phase": "Running", "containerStatuses": [waiting]}
-        return {**old, "metadata": {**old["metadata"], "name": "felix-new", "uid": "n"}, "status": status}
+        return {
+            **old,
+            "metadata": {**old["metadata"], "name": "felix-new", "uid": "n"},
+            "status": status,
+        }
 
     cluster.brought_back = broken
-    with pytest.raises(EnvironmentBroken, match=r"observed felix-new, .*CrashLoopBackOff \([0-9]+ tries, 20.0 s\)"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"observed felix-new, .*CrashLoopBackOff \([0-9]+ tries, 20.0 s\)"
+    ):
         felix(cluster, patience, clock).restart("w1")
 
 
@@ -119,12 +144,16 @@ def test_a_probe_that_is_not_good_is_not_hidden(cluster: Any, patience: Any, clo
 
 
 def test_a_felix_without_a_pod_cannot_be_restarted(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(MissingCapability, match=r"Felix on node w9 runs in no pod .* by its operator"):
+    with pytest.raises(
+        MissingCapability, match=r"Felix on node w9 runs in no pod .* by its operator"
+    ):
         felix(cluster, patience, clock).restart("w9")
     assert cluster.log == []
 
 
-def test_a_restart_whose_end_nobody_saw_is_waited_for_later(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_restart_whose_end_nobody_saw_is_waited_for_later(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     old = cluster.pods[0]
     ends = {**old, "metadata": {**old["metadata"], "deletionTimestamp": "now"}}
     asked: list[int] = []
@@ -148,7 +177,9 @@ def test_a_restart_whose_end_nobody_saw_is_waited_for_later(cluster: Any, patien
 class Process:
     """Felix' process in a container: ended, it is started again, and some looks later it is ready."""
 
-    def __init__(self, *, back_after: int = 2, breaks: str = "", on_look: Any = lambda: None) -> None:
+    def __init__(
+        self, *, back_after: int = 2, breaks: str = "", on_look: Any = lambda: None
+    ) -> None:
         self.number, self.ended, self.looks = 4072, 0, 0
         self.back_after, self.breaks, self.on_look = back_after, breaks, on_look
 
@@ -168,17 +199,27 @@ class Process:
         return self.looks > self.back_after
 
 
-def test_its_process_alone_is_ended_where_that_is_possible(cluster: Any, patience: Any, clock: Any) -> None:
+def test_its_process_alone_is_ended_where_that_is_possible(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     process = Process()
     (done,) = felix(cluster, patience, clock, process).restart_each(["w1"])
-    assert (done.before, done.after, done.note) == ("felix-w, process 4072", "felix-w, process 4073", "")
+    assert (done.before, done.after, done.note) == (
+        "felix-w, process 4072",
+        "felix-w, process 4073",
+        "",
+    )
     assert (cluster.log, cluster.noted, process.ended) == ([], [], 1)
     assert done.seconds == pytest.approx(2 * patience.poll_every)
 
 
 @pytest.mark.parametrize(
     ("breaks", "why"),
-    [("list", "exec was refused"), ("none", "no process of Felix is seen in pod felix-w"), ("end", "Access is denied")],
+    [
+        ("list", "exec was refused"),
+        ("none", "no process of Felix is seen in pod felix-w"),
+        ("end", "Access is denied"),
+    ],
 )
 def test_its_pod_is_deleted_where_its_process_is_out_of_reach_and_the_restart_says_why(
     cluster: Any, patience: Any, clock: Any, breaks: str, why: str
@@ -188,13 +229,20 @@ def test_its_pod_is_deleted_where_its_process_is_out_of_reach_and_the_restart_sa
     assert done.note == f"its pod was deleted, since {why}"
 
 
-def test_a_process_that_does_not_come_back_is_told_and_stays_noted(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(EnvironmentBroken, match=r"Felix on node w1  expected a new process .*; the node stayed Ready"):
+def test_a_process_that_does_not_come_back_is_told_and_stays_noted(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"Felix on node w1  expected a new process .*; the node stayed Ready",
+    ):
         felix(cluster, patience, clock, Process(back_after=1000)).restart_each(["w1"])
     assert cluster.noted == ["felix-restart {'node': 'w1'}"]
 
 
-def test_a_node_that_is_not_ready_meanwhile_is_waited_for_and_told(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_node_that_is_not_ready_meanwhile_is_waited_for_and_told(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     def ready(word: str) -> None:
         condition = {"type": "Ready", "status": word, "message": "cni plugin not initialized"}
         cluster.others["Node", "w1"]["status"] = {"conditions": [condition]}
@@ -210,7 +258,9 @@ def test_a_node_that_is_not_ready_meanwhile_is_waited_for_and_told(cluster: Any,
     assert len(looked) > 5
 
 
-def test_that_felix_ended_is_told_by_its_process_or_its_pod(cluster: Any, patience: Any, clock: Any) -> None:
+def test_that_felix_ended_is_told_by_its_process_or_its_pod(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     found: list[set[int] | ProbeBroken] = [{7}, {7}, ProbeBroken("PowerShell did not start"), {9}]
 
     class Processes:

@@ -31,7 +31,9 @@ class Host:
         if "Restart-Service" not in script:
             return result(f"{self.process}\r\n" if self.there else "")
         if not self.service:
-            return result("NoServiceFoundForGivenName,Microsoft.PowerShell.Commands.RestartServiceCommand", 1)
+            return result(
+                "NoServiceFoundForGivenName,Microsoft.PowerShell.Commands.RestartServiceCommand", 1
+            )
         self.process += 68 if self.restarts else 0
         return result("")
 
@@ -42,37 +44,63 @@ def result(said: str, code: int = 0) -> ExecResult:
 
 def felix(cluster: Any, patience: Any, clock: Any, host: Host | None) -> Felix:
     services = FelixService(host.run) if host else None
-    return Felix(cluster, cluster, lambda node: "windows", lambda os: patience, services=services, clock=clock)
+    return Felix(
+        cluster,
+        cluster,
+        lambda node: "windows",
+        lambda os: patience,
+        services=services,
+        clock=clock,
+    )
 
 
-def test_the_service_is_restarted_and_another_process_awaited(cluster: Any, patience: Any, clock: Any) -> None:
+def test_the_service_is_restarted_and_another_process_awaited(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     host = Host()
     (done,) = felix(cluster, patience, clock, host).restart_each([NODE])
-    assert (done.before, done.after) == (f"service on {NODE}, process 4068", f"service on {NODE}, process 4136")
+    assert (done.before, done.after) == (
+        f"service on {NODE}, process 4068",
+        f"service on {NODE}, process 4136",
+    )
     assert "$ErrorActionPreference = 'Stop'; Restart-Service -Name CalicoFelix -Force" in host.ran
-    assert not [script for script in host.ran if set(script) & set('"%\n')], "HostProcess containers run by cmd /c"
+    assert not [script for script in host.ran if set(script) & set('"%\n')], (
+        "HostProcess containers run by cmd /c"
+    )
     assert (cluster.log, cluster.noted) == ([], [])
 
 
-def test_a_service_that_does_not_come_back_stays_noted(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(EnvironmentBroken, match=f"Felix on node {NODE}  expected a new process within 20 s of its"):
+def test_a_service_that_does_not_come_back_stays_noted(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    with pytest.raises(
+        EnvironmentBroken, match=f"Felix on node {NODE}  expected a new process within 20 s of its"
+    ):
         felix(cluster, patience, clock, Host(restarts=False)).restart_each([NODE])
     assert cluster.noted == [f"felix-restart {{'node': '{NODE}'}}"]
 
 
 @pytest.mark.parametrize(
     ("host", "words"),
-    [(Host(there=False), "its host has no process of it"), (Host(service=False), "there is no service CalicoFelix")],
+    [
+        (Host(there=False), "its host has no process of it"),
+        (Host(service=False), "there is no service CalicoFelix"),
+    ],
     ids=["no-process", "no-service"],
 )
-def test_a_host_without_it_lacks_it(cluster: Any, patience: Any, clock: Any, host: Host, words: str) -> None:
+def test_a_host_without_it_lacks_it(
+    cluster: Any, patience: Any, clock: Any, host: Host, words: str
+) -> None:
     with pytest.raises(MissingCapability, match=words):
         felix(cluster, patience, clock, host).restart_each([NODE])
     assert cluster.noted == []
 
 
 def test_a_command_that_fails_otherwise_is_a_broken_probe() -> None:
-    with pytest.raises(ProbeBroken, match=f"service CalicoFelix of node {NODE} cannot be restarted: Access is denied"):
+    with pytest.raises(
+        ProbeBroken,
+        match=f"service CalicoFelix of node {NODE} cannot be restarted: Access is denied",
+    ):
         FelixService(lambda node, argv: result("Access is denied", 1)).restart(NODE)
 
 
@@ -82,7 +110,9 @@ def test_a_node_with_pods_of_calico_keeps_to_them(cluster: Any, patience: Any, c
     assert (cluster.log, host.ran) == (["delete felix-w"], [])
 
 
-def test_a_restart_whose_end_nobody_saw_is_waited_for(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_restart_whose_end_nobody_saw_is_waited_for(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     felix(cluster, patience, clock, Host()).back(NODE)
     with pytest.raises(EnvironmentBroken, match="is not back in 20 s: no process of it"):
         felix(cluster, patience, clock, Host(there=False)).back(NODE)
@@ -91,12 +121,16 @@ def test_a_restart_whose_end_nobody_saw_is_waited_for(cluster: Any, patience: An
 def test_a_dry_run_tells_it(cluster: Any, patience: Any, clock: Any) -> None:
     told: list[str] = []
     service = DescribedService(told.append)
-    one = Felix(cluster, cluster, lambda node: "windows", lambda os: patience, services=service, clock=clock)
+    one = Felix(
+        cluster, cluster, lambda node: "windows", lambda os: patience, services=service, clock=clock
+    )
     one.restart_each([NODE])
     assert told == [f"dry run: restart service CalicoFelix of node {NODE}"]
 
 
-@pytest.mark.parametrize(("install", "may"), [("operator", False), ("manifest", False), ("manual", True), (None, True)])
+@pytest.mark.parametrize(
+    ("install", "may"), [("operator", False), ("manifest", False), ("manual", True), (None, True)]
+)
 def test_it_may_be_a_service_where_no_daemonset_brought_it(install: Any, may: bool) -> None:
     facts: Any = SimpleNamespace(install=Fact(install, "a test"))
     assert may_be_service(facts) is may

@@ -20,7 +20,10 @@ def daemonset(name: str, ready: int = 2, updated: int = 2) -> dict[str, Any]:
 
 
 def status(**conditions: str) -> dict[str, Any]:
-    found = [{"type": kind, "status": value, "message": "a pod  crashes"} for kind, value in conditions.items()]
+    found = [
+        {"type": kind, "status": value, "message": "a pod  crashes"}
+        for kind, value in conditions.items()
+    ]
     return {"metadata": {"name": "calico"}, "status": {"conditions": found}}
 
 
@@ -30,8 +33,16 @@ WELL = {"Available": "True", "Degraded": "False", "Progressing": "False"}
 @pytest.mark.parametrize(
     ("nodes", "conditions", "words"),
     [
-        ({"calico-node": daemonset("calico-node", ready=1)}, WELL, "calico-node has 1 of 2 pods ready"),
-        ({"calico-node-windows": daemonset("w", updated=0)}, WELL, "calico-node-windows has 0 of 2 pods up to date"),
+        (
+            {"calico-node": daemonset("calico-node", ready=1)},
+            WELL,
+            "calico-node has 1 of 2 pods ready",
+        ),
+        (
+            {"calico-node-windows": daemonset("w", updated=0)},
+            WELL,
+            "calico-node-windows has 0 of 2 pods up to date",
+        ),
         ({}, WELL | {"Degraded": "True"}, "TigeraStatus calico is Degraded: a pod crashes"),
         ({}, WELL | {"Progressing": "True"}, "TigeraStatus calico is Progressing"),
         ({}, WELL | {"Available": "False"}, "TigeraStatus calico is not Available"),
@@ -65,11 +76,15 @@ def test_a_calico_that_is_well_is_not(cluster: Any) -> None:
         (FIELD_MANAGER, "f:vxlanVNI", False),
     ],
 )
-def test_a_vni_that_another_would_revert_is_refused(cluster: Any, manager: str, field: str, refused: bool) -> None:
+def test_a_vni_that_another_would_revert_is_refused(
+    cluster: Any, manager: str, field: str, refused: bool
+) -> None:
     entry = {"manager": manager, "fieldsV1": {"f:spec": {".": {}, field: {}}}}
     cluster.others["FelixConfiguration", "default"] = {"metadata": {"managedFields": [{}, entry]}}
     if refused:
-        with pytest.raises(MissingCapability, match=f"{manager} manages vxlanVNI .*; suspend {manager}"):
+        with pytest.raises(
+            MissingCapability, match=f"{manager} manages vxlanVNI .*; suspend {manager}"
+        ):
             refuse_other_managers(cluster)
     else:
         refuse_other_managers(cluster)
@@ -79,9 +94,15 @@ def test_a_vni_that_another_would_revert_is_refused(cluster: Any, manager: str, 
     ("labels", "words"),
     [
         ({"calico-conformance/cluster-disruptive": "allowed"}, ""),
-        ({"calico-conformance/cluster-disruptive": "no"}, "kubectl label namespace kube-system calico-conformance/"),
+        (
+            {"calico-conformance/cluster-disruptive": "no"},
+            "kubectl label namespace kube-system calico-conformance/",
+        ),
         (None, "kubectl label namespace kube-system calico-conformance/cluster-disruptive=allowed"),
-        (ApiRefused(403, "Forbidden", "may not get namespaces", "GET"), "cannot be read (may not get namespaces)"),
+        (
+            ApiRefused(403, "Forbidden", "may not get namespaces", "GET"),
+            "cannot be read (may not get namespaces)",
+        ),
     ],
 )
 def test_only_a_label_opts_a_cluster_in_and_the_message_names_it(labels: Any, words: str) -> None:

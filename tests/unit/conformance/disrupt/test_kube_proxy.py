@@ -16,7 +16,11 @@ def test_its_pod_on_that_node_is_made_anew(
 ) -> None:
     labels = {"k8s-app": "kube-proxy-windows"}
     for node in ("w1", "w2"):
-        cluster.pods.append(make_pod(f"proxy-{node}", node, owner="DaemonSet", namespace="kube-system", labels=labels))
+        cluster.pods.append(
+            make_pod(
+                f"proxy-{node}", node, owner="DaemonSet", namespace="kube-system", labels=labels
+            )
+        )
     KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")
     assert cluster.log == ["delete proxy-w1"]
 
@@ -27,7 +31,11 @@ def test_one_that_does_not_come_back_or_runs_in_no_pod_is_told(
     with pytest.raises(EnvironmentBroken, match="restart its service kube-proxy on the node"):
         KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")
     labels = {"k8s-app": "kube-proxy"}
-    cluster.pods.append(make_pod("proxy", "w1", owner="DaemonSet", namespace="kube-system", labels=labels))
+    cluster.pods.append(
+        make_pod("proxy", "w1", owner="DaemonSet", namespace="kube-system", labels=labels)
+    )
     cluster.brought_back = lambda old, number: None
-    with pytest.raises(EnvironmentBroken, match="kube-proxy on node w1 is not back in 15 s: no pod"):
+    with pytest.raises(
+        EnvironmentBroken, match="kube-proxy on node w1 is not back in 15 s: no pod"
+    ):
         KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")

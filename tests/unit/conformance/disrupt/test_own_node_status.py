@@ -22,7 +22,10 @@ class Cluster:
         self.clock, self.refuses, self._filled = Clock(), refuses, filled
         self.there: dict[str, dict[str, Any]] = {}
         self.most, self.decided = 0, list[tuple[str, str]]()
-        run, kube = SimpleNamespace(namespace="calico-demo-a-main"), SimpleNamespace(find=self._find)
+        run, kube = (
+            SimpleNamespace(namespace="calico-demo-a-main"),
+            SimpleNamespace(find=self._find),
+        )
         self.changes = SimpleNamespace(run=run, kube=kube, delete=self._delete)
 
     def create(self, obj: dict[str, Any], why: str) -> None:
@@ -34,19 +37,27 @@ class Cluster:
     def _find(self, version: str, kind: str, name: str) -> dict[str, Any]:
         obj = self.there[name]
         times = int((self.clock.now - obj["since"]) // obj["spec"]["updatePeriodSeconds"])
-        return {"status": {"lastUpdated": f"at {times}"}} if obj["spec"]["node"] in self._filled else {}
+        return (
+            {"status": {"lastUpdated": f"at {times}"}}
+            if obj["spec"]["node"] in self._filled
+            else {}
+        )
 
     def _delete(self, target: Any, why: str, *, foreign: bool) -> None:
         del self.there[target.name]
 
     def ask(self) -> None:
-        def decided(source: Any, target: Any, verdict: Any, reason: str, half: str, **_: Any) -> None:
+        def decided(
+            source: Any, target: Any, verdict: Any, reason: str, half: str, **_: Any
+        ) -> None:
             self.decided.append((target.name, verdict.value))
 
         windows: Any = [SimpleNamespace(name="w1"), SimpleNamespace(name="w2")]
         context: Any = SimpleNamespace(decided=decided)
         linux: Any = SimpleNamespace(name="l1")
-        asked = OwnNodeStatus(self, context, self.clock, period=PERIOD, windows=windows, linux=linux)  # type: ignore[arg-type]
+        asked = OwnNodeStatus(
+            self, context, self.clock, period=PERIOD, windows=windows, linux=linux
+        )  # type: ignore[arg-type]
         asked.stay_empty(because="x")
 
 
@@ -60,12 +71,18 @@ def test_what_stays_empty_is_as_known_and_what_is_filled_is_lifted() -> None:
 
 def test_without_the_linux_nodes_nothing_is_shown_and_nothing_is_left() -> None:
     cluster = Cluster("w1")
-    with pytest.raises(ControlBroken, match="CalicoNodeStatus of node l1  expected filled 3 times, observed 0"):
+    with pytest.raises(
+        ControlBroken, match="CalicoNodeStatus of node l1  expected filled 3 times, observed 0"
+    ):
         cluster.ask()
     assert cluster.there == {}
     assert {verdict for _, verdict in cluster.decided} == {"INCONCLUSIVE"}
 
 
 def test_who_may_not_make_them_is_told_the_role() -> None:
-    with pytest.raises(MissingCapability, match=r"bind the role of manifests/rbac/node-status\.yaml"):
-        Cluster(refuses=ApiRefused(403, "Forbidden", "may not create", "POST caliconodestatuses")).ask()
+    with pytest.raises(
+        MissingCapability, match=r"bind the role of manifests/rbac/node-status\.yaml"
+    ):
+        Cluster(
+            refuses=ApiRefused(403, "Forbidden", "may not create", "POST caliconodestatuses")
+        ).ask()

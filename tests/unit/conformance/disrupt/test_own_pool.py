@@ -11,7 +11,9 @@ from conformance.disrupt.own_pool import OwnPool
 from conformance.errors import MissingCapability, Nonconformance
 from conformance.kube.refused import ApiRefused
 
-REFUSED = ApiRefused(422, "Invalid", "spec.blockSize: IPPool BlockSize cannot be modified", "PATCH ippools")
+REFUSED = ApiRefused(
+    422, "Invalid", "spec.blockSize: IPPool BlockSize cannot be modified", "PATCH ippools"
+)
 
 
 class Cluster:
@@ -21,7 +23,10 @@ class Cluster:
         self.made: dict[str, Any] = {}
         self.decided: list[Any] = []
         pools = [{"spec": {"vxlanMode": "Always", "ipipMode": "Never"}}]
-        run, kube = SimpleNamespace(namespace="calico-demo-a-main"), SimpleNamespace(objects=lambda *_: pools)
+        run, kube = (
+            SimpleNamespace(namespace="calico-demo-a-main"),
+            SimpleNamespace(objects=lambda *_: pools),
+        )
         self.changes = SimpleNamespace(run=run, kube=kube)
         self.answer = answer
 
@@ -29,7 +34,11 @@ class Cluster:
         self.made = obj
 
     def patch(self, target: Any, patch: Any, why: str) -> None:
-        assert (target.kind, target.name, patch) == ("IPPool", "calico-demo-a-main-pool", {"spec": {"blockSize": 25}})
+        assert (target.kind, target.name, patch) == (
+            "IPPool",
+            "calico-demo-a-main-pool",
+            {"spec": {"blockSize": 25}},
+        )
         if self.answer:
             raise self.answer
 
@@ -49,7 +58,9 @@ def test_a_refusal_confirms_and_nobody_gets_an_address_of_the_pool() -> None:
 
 
 def test_another_size_that_is_taken_is_a_violation() -> None:
-    with pytest.raises(Nonconformance, match=r"IPAM-5  blockSize .* expected to be refused, observed /26 -> /25"):
+    with pytest.raises(
+        Nonconformance, match=r"IPAM-5  blockSize .* expected to be refused, observed /26 -> /25"
+    ):
         Cluster(None).ask()
 
 

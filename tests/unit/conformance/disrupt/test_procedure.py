@@ -21,7 +21,9 @@ from conformance.undo.hns_network import HnsNetworkHealer
 class Hosts:
     """A Windows node's HNS: its network goes when removed, unless it sticks."""
 
-    def __init__(self, log: list[str], *, sticks: bool = False, again: str = "", silent: int = 0) -> None:
+    def __init__(
+        self, log: list[str], *, sticks: bool = False, again: str = "", silent: int = 0
+    ) -> None:
         """``silent``: so many reads after the removal are broken."""
         self.log, self.sticks, self.silent = log, sticks, silent
         self.networks = ["External", "Calico"]
@@ -39,7 +41,12 @@ class Hosts:
             self.silent -= 1
             raise ProbeBroken("the connection was cut")
         return [
-            HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay", pods=name != "External")
+            HnsNetwork(
+                id=f"id-{name}",
+                name=name.partition("/")[0],
+                type="Overlay",
+                pods=name != "External",
+            )
             for name in self.networks
         ]
 
@@ -62,61 +69,83 @@ def procedure(cluster: Any, patience: Any, clock: Any, hosts: Hosts) -> Procedur
 def words(cluster: Any) -> list[str]:
     """The log, with what happens to the node in one word."""
     named = {"'unschedulable': True": "cordon", "'unschedulable': None": "uncordon"}
-    return [next((word for text, word in named.items() if text in line), line) for line in cluster.log]
+    return [
+        next((word for text, word in named.items() if text in line), line) for line in cluster.log
+    ]
 
 
-def test_drain_then_removal_then_felix_then_pods_again(cluster: Any, patience: Any, clock: Any) -> None:
+def test_drain_then_removal_then_felix_then_pods_again(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert words(cluster) == [
         "cordon", "evict web", "evict web-2", "remove HNS network of w1", "delete felix-w", "uncordon",
     ]  # fmt: skip
 
 
-def test_a_new_network_of_the_same_name_shows_the_removal_as_well(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_new_network_of_the_same_name_shows_the_removal_as_well(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     procedure(cluster, patience, clock, Hosts(cluster.log, again="Calico/2")).new_network("w1")
     assert "delete felix-w" in cluster.log
 
 
-def test_the_network_is_the_one_of_pods_whatever_its_name(cluster: Any, patience: Any, clock: Any) -> None:
+def test_the_network_is_the_one_of_pods_whatever_its_name(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     hosts = Hosts(cluster.log)
     hosts.networks = ["External", "vpcbr0a1b2c"]
     procedure(cluster, patience, clock, hosts).new_network("w1")
     assert hosts.networks == ["External"]
 
 
-def test_without_a_network_of_pods_nothing_is_removed(cluster: Any, patience: Any, clock: Any) -> None:
+def test_without_a_network_of_pods_nothing_is_removed(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     hosts = Hosts(cluster.log)
     hosts.networks = ["External"]
     procedure(cluster, patience, clock, hosts).new_network("w1")
     assert words(cluster) == ["cordon", "evict web", "evict web-2", "delete felix-w", "uncordon"]
 
 
-def test_a_network_that_stays_is_told_and_the_node_takes_pods_again(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(EnvironmentBroken, match=r"Calico of node w1 is still there 20 s .*the connection was cut"):
+def test_a_network_that_stays_is_told_and_the_node_takes_pods_again(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    with pytest.raises(
+        EnvironmentBroken, match=r"Calico of node w1 is still there 20 s .*the connection was cut"
+    ):
         procedure(cluster, patience, clock, Hosts(cluster.log, sticks=True)).new_network("w1")
     assert words(cluster)[-1] == "uncordon"
     assert "delete felix-w" not in cluster.log
 
 
-def test_a_node_that_is_out_of_reach_for_a_while_is_waited_for(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_node_that_is_out_of_reach_for_a_while_is_waited_for(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     procedure(cluster, patience, clock, Hosts(cluster.log, silent=5)).new_network("w1")
     assert "delete felix-w" in cluster.log
 
 
-def test_a_node_that_stays_out_of_reach_is_a_broken_probe(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_node_that_stays_out_of_reach_is_a_broken_probe(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     with pytest.raises(ProbeBroken, match="the connection was cut"):
         procedure(cluster, patience, clock, Hosts(cluster.log, silent=500)).new_network("w1")
     assert words(cluster)[-1] == "uncordon"
 
 
-def test_nothing_is_done_where_it_could_not_be_finished(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
+def test_nothing_is_done_where_it_could_not_be_finished(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
     cluster.pods = [pod for pod in cluster.pods if pod["metadata"]["name"] != "felix-w"]
     with pytest.raises(MissingCapability, match="runs in no pod"):
         procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert cluster.log == []
 
 
-def test_a_cordon_of_somebody_else_outlives_the_procedure(cluster: Any, patience: Any, clock: Any) -> None:
+def test_a_cordon_of_somebody_else_outlives_the_procedure(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     cluster.others["Node", "w1"]["spec"] = {"unschedulable": True}
     procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert "uncordon" not in words(cluster)
@@ -141,7 +170,9 @@ def test_a_pod_that_is_still_there_after_them_keeps_the_network_of_its_node(
 ) -> None:
     cluster.returns = 1000
     hosts = Hosts(cluster.log)
-    with pytest.raises(NetworkStays, match=r"node w1 was not emptied: default/web\+6, .* came back after 2 rounds"):
+    with pytest.raises(
+        NetworkStays, match=r"node w1 was not emptied: default/web\+6, .* came back after 2 rounds"
+    ):
         procedure(cluster, patience, clock, hosts).new_network("w1")
     assert hosts.networks == ["External", "Calico"]
     assert words(cluster)[-1] == "uncordon"
@@ -192,12 +223,17 @@ def test_a_pod_that_lost_its_network_and_cannot_be_made_anew_is_told(
     hosts = Hosts(cluster.log)
     late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
     hosts.meanwhile = lambda: cluster.pods.append(late)
-    with pytest.raises(EnvironmentBroken, match=r"pods of node w1 .* no HNS endpoint 15 s after it: default/late; del"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"pods of node w1 .* no HNS endpoint 15 s after it: default/late; del",
+    ):
         procedure(cluster, patience, clock, hosts).new_network("w1")
     assert words(cluster)[-1] == "uncordon"
 
 
-def test_one_that_gets_an_endpoint_after_all_is_well(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
+def test_one_that_gets_an_endpoint_after_all_is_well(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
     hosts = Hosts(cluster.log)
     late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
     hosts.endpoints = {"10.2.1.9"}
@@ -205,7 +241,9 @@ def test_one_that_gets_an_endpoint_after_all_is_well(cluster: Any, patience: Any
     procedure(cluster, patience, clock, hosts).new_network("w1")
 
 
-@pytest.mark.parametrize("kind", ["static", "finished", "host-network", "host-process", "container-host-process"])
+@pytest.mark.parametrize(
+    "kind", ["static", "finished", "host-network", "host-process", "container-host-process"]
+)
 def test_what_has_no_network_to_lose_needs_nothing(
     cluster: Any, patience: Any, clock: Any, make_pod: Any, kind: str
 ) -> None:
@@ -301,7 +339,10 @@ def test_the_healer_waits_for_a_pod_that_is_just_starting_anew(
 
 @pytest.mark.parametrize(
     "case",
-    [("tolerates", r"would come back .*default/web \(tolerates"), ("comes back", r"web\+6, .* came back after 2")],
+    [
+        ("tolerates", r"would come back .*default/web \(tolerates"),
+        ("comes back", r"web\+6, .* came back after 2"),
+    ],
 )
 def test_the_healer_leaves_a_node_that_refuses_and_says_its_vsid(
     cluster: Any, patience: Any, clock: Any, case: tuple[str, str]
@@ -313,15 +354,22 @@ def test_the_healer_leaves_a_node_that_refuses_and_says_its_vsid(
     else:
         cluster.returns = 1000
     hosts = Hosts(cluster.log)
-    with pytest.raises(EnvironmentBroken, match=rf"HNS network of node w1 keeps VSID 4097, the VNI is 4096: .*{says}"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=rf"HNS network of node w1 keeps VSID 4097, the VNI is 4096: .*{says}",
+    ):
         healer(cluster, patience, clock, Vni(hosts, 4097, after=4096)).heal({"node": "w1"})
     assert hosts.networks == ["External", "Calico"]
     assert "delete felix-w" not in cluster.log
 
 
 def test_the_healer_says_when_it_did_not_help(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(EnvironmentBroken, match=r"node w1 still has an HNS network with VSID 4097, the VNI is 4096"):
-        healer(cluster, patience, clock, Vni(Hosts(cluster.log), 4097, after=4097)).heal({"node": "w1"})
+    with pytest.raises(
+        EnvironmentBroken, match=r"node w1 still has an HNS network with VSID 4097, the VNI is 4096"
+    ):
+        healer(cluster, patience, clock, Vni(Hosts(cluster.log), 4097, after=4097)).heal(
+            {"node": "w1"}
+        )
 
 
 def test_every_node_is_announced_by_itself() -> None:

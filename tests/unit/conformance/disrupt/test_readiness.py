@@ -59,7 +59,10 @@ def again(cluster: Any, name: str, node: str | None = None) -> None:
 
 
 def unready(cluster: Any, name: str) -> None:
-    of(cluster, name)["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    of(cluster, name)["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }
 
 
 @pytest.fixture
@@ -70,7 +73,9 @@ def make(cluster: Any, clock: Any, tmp_path: Path) -> Callable[..., Readiness]:
     return make
 
 
-def test_what_came_back_under_other_names_is_ready_again(cluster: Any, make: Callable[..., Readiness]) -> None:
+def test_what_came_back_under_other_names_is_ready_again(
+    cluster: Any, make: Callable[..., Readiness]
+) -> None:
     one = make()
     one.before()
     for name in ("proxy-w", "dns-1"):
@@ -126,7 +131,10 @@ DIFFERS: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda cluster: [away(cluster, name) for name in ("dns-1", "dns-2")],
         "Deployment kube-system/dns is gone",
     ),
-    "static": (lambda cluster: away(cluster, "etcd-l1"), "static pod kube-system/etcd-l1 on node l1 is gone"),
+    "static": (
+        lambda cluster: away(cluster, "etcd-l1"),
+        "static pod kube-system/etcd-l1 on node l1 is gone",
+    ),
 }
 
 
@@ -141,7 +149,9 @@ def test_what_differs_is_named(cluster: Any, make: Callable[..., Readiness], nam
     assert words in str(told.value)
 
 
-def test_a_deployment_that_was_scaled_down_is_ready(cluster: Any, make: Callable[..., Readiness]) -> None:
+def test_a_deployment_that_was_scaled_down_is_ready(
+    cluster: Any, make: Callable[..., Readiness]
+) -> None:
     one = make()
     one.before()
     away(cluster, "dns-2")
@@ -159,7 +169,9 @@ def test_a_workload_outside_system_namespaces_counts_by_its_priority(
         one.after()
 
 
-def test_what_was_not_ready_before_is_not_waited_for(cluster: Any, make: Callable[..., Readiness]) -> None:
+def test_what_was_not_ready_before_is_not_waited_for(
+    cluster: Any, make: Callable[..., Readiness]
+) -> None:
     unready(cluster, "proxy-w")
     cluster.others["Node", "l1"] = node("l1", "False")
     one = make()
@@ -177,7 +189,9 @@ def test_what_a_test_left_whose_worker_died_keeps_the_next_one_from_beginning(
         make(worker).before()
 
 
-def test_what_is_ready_again_is_no_matter_of_the_next_test(cluster: Any, make: Callable[..., Readiness]) -> None:
+def test_what_is_ready_again_is_no_matter_of_the_next_test(
+    cluster: Any, make: Callable[..., Readiness]
+) -> None:
     one = make()
     one.before()
     one.after()
@@ -186,7 +200,9 @@ def test_what_is_ready_again_is_no_matter_of_the_next_test(cluster: Any, make: C
     make("gw1").after()
 
 
-def test_nothing_is_asked_in_a_dry_run_nor_once_nobody_may_ask(cluster: Any, make: Callable[..., Readiness]) -> None:
+def test_nothing_is_asked_in_a_dry_run_nor_once_nobody_may_ask(
+    cluster: Any, make: Callable[..., Readiness]
+) -> None:
     one = make()
     one.before()
     away(cluster, "proxy-w")

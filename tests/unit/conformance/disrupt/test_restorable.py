@@ -50,7 +50,9 @@ V3 = "projectcalico.org/v3"
 class Written(Cluster):
     """A cluster that has what was written to it."""
 
-    def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True) -> Any:
+    def patch(
+        self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True
+    ) -> Any:
         changed = merged(self.others[target.kind, target.name], merge_patch)
         self.others[target.kind, target.name] = changed
         return changed
@@ -92,7 +94,10 @@ def book() -> Book:
 
 @pytest.fixture
 def written(cluster: Cluster) -> Written:
-    node = {"metadata": {"name": "w1", "uid": "uid-w1", "annotations": {CORDON_ANNOTATION: "r0"}}, "spec": {}}
+    node = {
+        "metadata": {"name": "w1", "uid": "uid-w1", "annotations": {CORDON_ANNOTATION: "r0"}},
+        "spec": {},
+    }
     other: Any = {"metadata": {"name": "l1", "uid": "uid-l1"}, "spec": {"unschedulable": False}}
     return Written(pods=cluster.pods, others={("Node", "w1"): node, ("Node", "l1"): other})
 
@@ -101,7 +106,9 @@ def written(cluster: Cluster) -> Written:
 def journalled(written: Written, book: Book) -> Journalled:
     changes: Any = written
     journal: Any = book
-    return Journalled(changes, journal, dict.fromkeys(healer_names(), lambda run, arguments: None), lambda: None)
+    return Journalled(
+        changes, journal, dict.fromkeys(healer_names(), lambda run, arguments: None), lambda: None
+    )
 
 
 @pytest.fixture
@@ -119,16 +126,35 @@ def everything(
             found = next(item for (kind, _), item in written.others.items() if kind == name)
             found["metadata"] = {**found.get("metadata", {}), "uid": f"uid-{name}"}
             found["apiVersion"] = version
-        containers = written.others["DaemonSet", "calico-node-windows"]["spec"]["template"]["spec"]["initContainers"]
+        containers = written.others["DaemonSet", "calico-node-windows"]["spec"]["template"]["spec"][
+            "initContainers"
+        ]
         containers[0]["env"] = [
-            {"name": "VXLAN_VNI", "valueFrom": {"configMapKeyRef": {"key": "vni", "name": "calico-windows"}}}
+            {
+                "name": "VXLAN_VNI",
+                "valueFrom": {"configMapKeyRef": {"key": "vni", "name": "calico-windows"}},
+            }
         ]
         facts: Any = SimpleNamespace(install=SimpleNamespace(value=install))
-        Vni(written, journalled, Hosts(), facts, patience, clock=clock).deliver(4097, linux=[], windows=[])  # type: ignore[arg-type]
+        Vni(written, journalled, Hosts(), facts, patience, clock=clock).deliver(
+            4097, linux=[], windows=[]
+        )  # type: ignore[arg-type]
     written.pods += [
         make_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
-        make_pod("proxy", "w1", owner="DaemonSet", namespace="kube-system", labels={"k8s-app": "kube-proxy"}),
-        make_pod("felix-l", "l1", owner="DaemonSet", namespace="kube-system", labels={"k8s-app": "calico-node"}),
+        make_pod(
+            "proxy",
+            "w1",
+            owner="DaemonSet",
+            namespace="kube-system",
+            labels={"k8s-app": "kube-proxy"},
+        ),
+        make_pod(
+            "felix-l",
+            "l1",
+            owner="DaemonSet",
+            namespace="kube-system",
+            labels={"k8s-app": "calico-node"},
+        ),
     ]
     announce(journalled, ["w1"])
     for node in ("w1", "l1"):
@@ -136,7 +162,9 @@ def everything(
     theirs = ThirdPartyPods(written, journalled, patience, clock=clock)
     theirs.renewed("w1", *theirs.note("w1"))
     numbers = iter(range(1, 99))
-    processes: Any = SimpleNamespace(ids=lambda pod: {next(numbers)}, end=lambda pod: None, ready=lambda pod: True)
+    processes: Any = SimpleNamespace(
+        ids=lambda pod: {next(numbers)}, end=lambda pod: None, ready=lambda pod: True
+    )
     services: Any = SimpleNamespace(ids=lambda node: {next(numbers)}, restart=lambda node: None)
     felix = Felix(
         written, journalled, lambda node: "windows" if node[0] == "w" else "linux", lambda os: patience, clock=clock,
@@ -144,7 +172,9 @@ def everything(
     )  # fmt: skip
     felix.restart("l1")
     felix.restart_each(["w1"])
-    written.pods = [pod for pod in written.pods if not pod["metadata"]["name"].startswith("felix-w")]
+    written.pods = [
+        pod for pod in written.pods if not pod["metadata"]["name"].startswith("felix-w")
+    ]
     felix.restart_each(["w1"])  # as a service
     KubeProxy(written, journalled, patience, clock=clock).restart("w1")
     context: Any = SimpleNamespace()
@@ -169,7 +199,9 @@ def test_every_change_fits_the_table_and_every_row_has_its_change(book: Book) ->
     used = [row for entry in entries if (row := _row(entry))]
     assert [row.what for row in ROWS if row not in used] == []
     fields = {(row.what, path) for row in ROWS for path in row.fields}
-    changed = {(row.what, one.path) for entry in entries if (row := _row(entry)) for one in entry.fields}
+    changed = {
+        (row.what, one.path) for entry in entries if (row := _row(entry)) for one in entry.fields
+    }
     assert changed == fields
 
 
@@ -183,10 +215,21 @@ def test_every_journalled_change_of_the_code_is_made_above() -> None:
 
 
 def _is_journalled(called: ast.expr) -> bool:
-    if not isinstance(called, ast.Attribute) or called.attr not in ("patch", "create", "procedure", "delete_owned_pod"):
+    if not isinstance(called, ast.Attribute) or called.attr not in (
+        "patch",
+        "create",
+        "procedure",
+        "delete_owned_pod",
+    ):
         return False
     whose = called.value
-    name = whose.attr if isinstance(whose, ast.Attribute) else whose.id if isinstance(whose, ast.Name) else ""
+    name = (
+        whose.attr
+        if isinstance(whose, ast.Attribute)
+        else whose.id
+        if isinstance(whose, ast.Name)
+        else ""
+    )
     return name.lstrip("_") in ("journal", "journalled", "plainly")
 
 
@@ -197,12 +240,22 @@ def test_every_procedure_has_a_healer_and_every_healer_its_procedure() -> None:
 
 NODE = ObjectRef(api_version="v1", kind="Node", name="w1")
 FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
-WINDOWS = ObjectRef(api_version="apps/v1", kind="DaemonSet", name="calico-node-windows", namespace="calico-system")
+WINDOWS = ObjectRef(
+    api_version="apps/v1", kind="DaemonSet", name="calico-node-windows", namespace="calico-system"
+)
 POOL = ObjectRef(api_version=V3, kind="IPPool", name="calico-demo-r-main-pool")
 
 
 def patch(target: ObjectRef, before: Any, change: Any, **more: Any) -> Entry:
-    entry = Entry(key="1-main", run="r", act="patch", why="x", target=target, uid="u", fields=touched(before, change))
+    entry = Entry(
+        key="1-main",
+        run="r",
+        act="patch",
+        why="x",
+        target=target,
+        uid="u",
+        fields=touched(before, change),
+    )
     return replace(entry, **more)
 
 
@@ -213,7 +266,14 @@ def daemonset(value: str = "4096", **more: Any) -> Any:
 
 def procedure(name: str, arguments: Any, **more: Any) -> Entry:
     entry = Entry(
-        key="1-main", run="r", act="procedure", why="x", procedure=name, arguments=arguments, target=NODE, uid="u"
+        key="1-main",
+        run="r",
+        act="procedure",
+        why="x",
+        procedure=name,
+        arguments=arguments,
+        target=NODE,
+        uid="u",
     )
     return replace(entry, **more)
 
@@ -242,7 +302,9 @@ def test_what_the_suite_changes_fits(entry: Entry) -> None:
     assert refusal(load(dump(entry))) == ""
 
 
-SECRET: Any = {"env": [{"name": "VXLAN_VNI", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}
+SECRET: Any = {
+    "env": [{"name": "VXLAN_VNI", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
+}
 REFUSED = {
     "another kind": replace(VNI, target=replace(NODE, kind="Namespace")),
     "a ClusterRoleBinding": replace(
@@ -322,17 +384,23 @@ def test_no_command_is_said_for_what_does_not_fit(name: str) -> None:
     ],
     ids=["VNI", "cordon", "DaemonSet", "pool", "procedure"],
 )  # fmt: skip
-def test_an_entry_of_an_earlier_release_is_refused_with_the_command_that_fixes_it(entry: Entry, command: str) -> None:
+def test_an_entry_of_an_earlier_release_is_refused_with_the_command_that_fixes_it(
+    entry: Entry, command: str
+) -> None:
     old = replace(entry, run="")
     assert refusal(old) == OLD
     assert by_hand(old) == command
 
 
-def test_a_change_outside_the_table_is_not_made(journalled: Journalled, written: Written, book: Book) -> None:
+def test_a_change_outside_the_table_is_not_made(
+    journalled: Journalled, written: Written, book: Book
+) -> None:
     before = dict(written.others)
     for change in (
         lambda: journalled.patch(NODE, {"spec": {"taints": []}}, "a test"),
-        lambda: journalled.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}, "a test"),
+        lambda: journalled.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}, "a test"
+        ),
         lambda: journalled.procedure("hns-network", {"node": "w1", "force": True}, "a test"),
     ):
         with pytest.raises(JournalRefused, match="nothing was changed"):

@@ -21,7 +21,9 @@ def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
     on_host["spec"]["securityContext"] = {"windowsOptions": {"hostProcess": True}}
     host_network = make_pod("host-network", "w1", owner="DaemonSet", namespace="ops")
     host_network["spec"]["hostNetwork"] = True
-    own = make_pod("host-windows-host-1", "w1", owner="DaemonSet", namespace="calico-demo-r1-main-host")
+    own = make_pod(
+        "host-windows-host-1", "w1", owner="DaemonSet", namespace="calico-demo-r1-main-host"
+    )
     cluster.pods += [
         make_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
         make_pod("logs-2", "w2", owner="DaemonSet", namespace="ops"),
@@ -32,18 +34,24 @@ def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
     return cluster
 
 
-def test_they_are_those_of_daemonsets_with_a_pod_network_that_are_not_the_suites(cluster: Any) -> None:
+def test_they_are_those_of_daemonsets_with_a_pod_network_that_are_not_the_suites(
+    cluster: Any,
+) -> None:
     assert [label(pod) for pod in third_party_pods(cluster, "w1")] == ["ops/logs"]
 
 
-def test_the_procedure_has_them_made_anew_once_the_network_is(cluster: Any, patience: Any, clock: Any) -> None:
+def test_the_procedure_has_them_made_anew_once_the_network_is(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert words(cluster) == [
         "cordon", "evict web", "evict web-2", "remove HNS network of w1", "delete felix-w", "delete logs", "uncordon",
     ]  # fmt: skip
 
 
-def test_they_are_noted_before_the_removal_and_until_they_are_back(cluster: Any, patience: Any, clock: Any) -> None:
+def test_they_are_noted_before_the_removal_and_until_they_are_back(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     theirs = ThirdPartyPods(cluster, cluster, patience, clock=clock)
     entry, pods = theirs.note("w1")
     assert cluster.noted == [
@@ -55,7 +63,9 @@ def test_they_are_noted_before_the_removal_and_until_they_are_back(cluster: Any,
     assert cluster.log == ["delete logs"]
 
 
-def test_what_was_made_anew_meanwhile_is_left_alone(cluster: Any, patience: Any, clock: Any) -> None:
+def test_what_was_made_anew_meanwhile_is_left_alone(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
     pods = [{"namespace": "ops", "name": "logs", "uid": "an-older-one"}]
     ThirdPartyPods(cluster, Plainly(cluster), patience, clock=clock).renew("w1", pods)
     assert cluster.log == []
@@ -66,7 +76,9 @@ def test_what_no_daemonset_makes_anew_on_the_node_is_left_alone(
     cluster: Any, patience: Any, clock: Any, name: str
 ) -> None:
     found = cluster.find("v1", "Pod", name)
-    pods = [{"namespace": found["metadata"]["namespace"], "name": name, "uid": found["metadata"]["uid"]}]
+    pods = [
+        {"namespace": found["metadata"]["namespace"], "name": name, "uid": found["metadata"]["uid"]}
+    ]
     ThirdPartyPods(cluster, Plainly(cluster), patience, clock=clock).renew("w1", pods)
     assert cluster.log == []
 

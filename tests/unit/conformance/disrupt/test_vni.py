@@ -21,7 +21,9 @@ WINDOWS = {"k8s-app": "calico-node-windows"}
 class Hosts:
     """Hosts of nodes that have been told a VNI or not."""
 
-    def __init__(self, device: int | None = 4096, written: object = 4096, vsid: int | None = 4096) -> None:
+    def __init__(
+        self, device: int | None = 4096, written: object = 4096, vsid: int | None = 4096
+    ) -> None:
         self.device, self.written, self.vsid = device, written, vsid
 
     def linux(self, node: str) -> LinuxFacts:
@@ -37,13 +39,18 @@ class Hosts:
         other = HnsSubnet(prefix="192.168.255.0/30", gateway="192.168.255.1", vsid=9999)
         found = [HnsNetwork(id="e", name="External", type="Overlay", subnets=(other,))]
         if self.vsid:
-            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", pods=True, subnets=(subnet,)))
+            found.append(
+                HnsNetwork(id="c", name="Calico", type="Overlay", pods=True, subnets=(subnet,))
+            )
         return found
 
 
 def containers(value: object) -> list[Any]:
     return [
-        {"name": "felix", "env": [{"name": "OTHER", "value": "1"}, {"name": "VXLAN_VNI", "value": str(value)}]},
+        {
+            "name": "felix",
+            "env": [{"name": "OTHER", "value": "1"}, {"name": "VXLAN_VNI", "value": str(value)}],
+        },
         {"name": "plain"},
     ]
 
@@ -118,9 +125,18 @@ def test_by_manifests_the_daemonsets_variable_is_written_too_and_nothing_else_of
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"device": 4096, "written": 4097, "rendered": 4097}, "Linux node l1: vxlan.calico has VNI 4096"),
-        ({"device": None, "written": 4097, "rendered": 4097}, "Linux node l1: vxlan.calico has VNI None"),
-        ({"device": 4097, "written": 4096, "rendered": 4097}, "w1: its CNI configuration says 4096"),
+        (
+            {"device": 4096, "written": 4097, "rendered": 4097},
+            "Linux node l1: vxlan.calico has VNI 4096",
+        ),
+        (
+            {"device": None, "written": 4097, "rendered": 4097},
+            "Linux node l1: vxlan.calico has VNI None",
+        ),
+        (
+            {"device": 4097, "written": 4096, "rendered": 4097},
+            "w1: its CNI configuration says 4096",
+        ),
         ({"device": 4097, "written": 4097, "rendered": 4096}, "Windows node w1: VXLAN_VNI is 4096"),
     ],
     ids=["device", "no device", "CNI", "environment"],
@@ -129,14 +145,20 @@ def test_a_node_that_was_not_told_is_named(
     *, cluster: Any, patience: Any, clock: Any, make_pod: Any, told: Any, words: str
 ) -> None:
     prepare(cluster, make_pod, rendered=told.pop("rendered"))
-    with pytest.raises(EnvironmentBroken, match=f"not delivered to every node in 4[0-9] s: .*{words}"):
+    with pytest.raises(
+        EnvironmentBroken, match=f"not delivered to every node in 4[0-9] s: .*{words}"
+    ):
         vni(cluster, patience, clock, Hosts(**told)).delivered(4097, linux=["l1"], windows=["w1"])
 
 
-def test_a_pod_that_is_not_ready_has_not_been_told(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
+def test_a_pod_that_is_not_ready_has_not_been_told(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
     prepare(cluster, make_pod, rendered=4097)
     cluster.pods[0]["status"] = {"phase": "Pending"}
-    with pytest.raises(EnvironmentBroken, match="Windows node w1: calico-node-windows is not ready"):
+    with pytest.raises(
+        EnvironmentBroken, match="Windows node w1: calico-node-windows is not ready"
+    ):
         vni(cluster, patience, clock, Hosts(4097, 4097)).delivered(4097, linux=[], windows=["w1"])
 
 
@@ -150,13 +172,22 @@ def test_a_pod_that_is_not_ready_has_not_been_told(cluster: Any, patience: Any, 
     ],
 )
 def test_where_it_cannot_be_delivered_nothing_is_written(
-    *, cluster: Any, patience: Any, clock: Any, make_pod: Any, install: str, lacking: str, words: str
+    *,
+    cluster: Any,
+    patience: Any,
+    clock: Any,
+    make_pod: Any,
+    install: str,
+    lacking: str,
+    words: str,
 ) -> None:
     prepare(cluster, make_pod)
     cluster.served = lacking != "api"
     cluster.others = {key: value for key, value in cluster.others.items() if key[0] != lacking}
     if lacking == "variable":
-        cluster.others["DaemonSet", "calico-node-windows"]["spec"]["template"]["spec"] = {"containers": [{"name": "f"}]}
+        cluster.others["DaemonSet", "calico-node-windows"]["spec"]["template"]["spec"] = {
+            "containers": [{"name": "f"}]
+        }
     with pytest.raises(MissingCapability, match=words):
         vni(cluster, patience, clock, Hosts(), install).deliver(4097, linux=["l1"], windows=["w1"])
     assert cluster.log == []
@@ -183,7 +214,10 @@ def test_the_vni_is_read_where_calico_stores_it_while_its_api_server_is_away(
      (r"C:\k\cni", r"C:\k\cni\10-calico.conflist")],
 )  # fmt: skip
 def test_the_cni_configuration_is_where_the_daemonset_says(folder: str, path: str) -> None:
-    env = [{"name": "CNI_CONF_NAME", "value": "10-calico.conflist"}, {"name": "CNI_NET_DIR", "value": folder}]
+    env = [
+        {"name": "CNI_CONF_NAME", "value": "10-calico.conflist"},
+        {"name": "CNI_NET_DIR", "value": folder},
+    ]
     spec = {"containers": [], "initContainers": [{"name": "install-cni", "env": env}]}
     assert cni_files({"spec": {"template": {"spec": spec}}}) == [path]
     assert cni_files(None) == []

@@ -13,7 +13,13 @@ from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import NetworkStays
 from conformance.disrupt.vni import Delivery
 from conformance.disrupt.vni_change import VniChange
-from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+    SuiteError,
+)
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.journal import Outcome
@@ -33,7 +39,9 @@ OLD, NEW = 4096, 4097
 class World:
     """Nodes with a VNI each: packets between nodes pass when both have one, in a node always."""
 
-    nodes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(["l1", "l2", "w1", "w2"], OLD))
+    nodes: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(["l1", "l2", "w1", "w2"], OLD)
+    )
     configured: int = OLD
     follows: Sequence[str] = ("l1", "l2")
     """Nodes that take a VNI as soon as it is delivered."""
@@ -117,7 +125,12 @@ class World:
             return observation(attempt, Verdict.TIMED_OUT if dead else Verdict.CONNECTED)
         source, target = attempt.source.node, attempt.target.backends[0].node
         passes = source == target or (self.nodes[source] == self.nodes[target] and not self.dead)
-        if self.stolen and source[0] == target[0] == "w" and source != target and attempt.kind is Kind.HTTP:
+        if (
+            self.stolen
+            and source[0] == target[0] == "w"
+            and source != target
+            and attempt.kind is Kind.HTTP
+        ):
             return observation(attempt, Verdict.CONNECTED, served_by="ns/another")
         return observation(attempt, Verdict.CONNECTED if passes else Verdict.TIMED_OUT)
 
@@ -140,7 +153,9 @@ def story(world: World, *, second: bool = True) -> Story:
     others = [party("wp", "windows", "w2", "10.2.2.1")] if second else []
     demo_pods = DemoPods(
         linux_clients=Group([party("lc", "linux", "l1", "10.1.1.1")]),
-        linux_servers=Group([party("ls", "linux", "l1", "10.1.1.2"), party("lp", "linux", "l2", "10.1.2.1")]),
+        linux_servers=Group(
+            [party("ls", "linux", "l1", "10.1.1.2"), party("lp", "linux", "l2", "10.1.2.1")]
+        ),
         windows_clients=Group([party("wc", "windows", "w1", "10.2.1.1")]),
         windows_servers=Group([party("ws", "windows", "w1", "10.2.1.2"), *others]),
     )
@@ -201,7 +216,9 @@ def test_one_windows_node_is_enough() -> None:
 def test_windows_that_follows_live_with_traffic_is_lifted() -> None:
     told = delivered(World(follows=["l1", "l2", "w1", "w2"]))
     told.change.stays_behind(because="it keeps its VNI")
-    assert told.lifted == ["VNI 4097 was taken by every Windows node without the procedure, and traffic passes"]
+    assert told.lifted == [
+        "VNI 4097 was taken by every Windows node without the procedure, and traffic passes"
+    ]
 
 
 def test_windows_that_follows_without_traffic_is_violated_and_never_lifted() -> None:
@@ -215,9 +232,13 @@ def test_windows_that_follows_without_traffic_is_violated_and_never_lifted() -> 
 
 def test_windows_nodes_that_part_company_are_violated() -> None:
     told = delivered(World(follows=["l1", "l2", "w2"]))
-    with pytest.raises(Nonconformance, match="HNS network of pods of node w2  expected VSID 4096, observed 4097"):
+    with pytest.raises(
+        Nonconformance, match="HNS network of pods of node w2  expected VSID 4096, observed 4097"
+    ):
         told.change.stays_behind(because="it keeps its VNI")
-    assert [(decided.target, decided.verdict) for decided in told.seen] == [("w2", ClaimVerdict.VIOLATED)]
+    assert [(decided.target, decided.verdict) for decided in told.seen] == [
+        ("w2", ClaimVerdict.VIOLATED)
+    ]
 
 
 def test_traffic_that_goes_on_across_different_vnis_is_violated() -> None:
@@ -236,9 +257,14 @@ def test_the_procedure_on_every_node_heals() -> None:
 
 @pytest.mark.parametrize(
     "refusal",
-    [NetworkStays("shop/web is still there"), MissingCapability("shop/web is still there", "move it")],
+    [
+        NetworkStays("shop/web is still there"),
+        MissingCapability("shop/web is still there", "move it"),
+    ],
 )
-def test_a_node_that_refuses_after_another_was_renewed_is_named_with_its_vsid(refusal: SuiteError) -> None:
+def test_a_node_that_refuses_after_another_was_renewed_is_named_with_its_vsid(
+    refusal: SuiteError,
+) -> None:
     told = delivered(world := World(refuses_late={"w2": refusal}))
     words = r"shop/web is still there.*; the HNS network of node w2 keeps VSID 4096, the VNI is 4097; .*--restore"
     with pytest.raises(EnvironmentBroken, match=words):
@@ -276,7 +302,9 @@ def test_a_cluster_that_is_not_whole_before_is_left_alone() -> None:
     with pytest.raises(ControlBroken):
         story(world).change.prepare(because="one VNI")
     different = World(nodes={"l1": OLD, "l2": OLD, "w1": NEW, "w2": OLD})
-    with pytest.raises(EnvironmentBroken, match="the VNI is 4096, and Windows nodes use w1: 4097, w2: 4096"):
+    with pytest.raises(
+        EnvironmentBroken, match="the VNI is 4096, and Windows nodes use w1: 4097, w2: 4096"
+    ):
         story(different).change.prepare(because="one VNI")
     with pytest.raises(MissingCapability):
         story(World(refuses=True)).change.prepare(because="one VNI")

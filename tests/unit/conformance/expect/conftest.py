@@ -22,7 +22,11 @@ def attached() -> dict[str, str]:
 @pytest.fixture
 def expect(attached: dict[str, str]) -> Make:
     def made(**answers: list[Answer]) -> Expect:
-        context = Context(claims=("POL-1",), policies=lambda: ["ns/allow-friend (31 s)"], attach=attached.__setitem__)
+        context = Context(
+            claims=("POL-1",),
+            policies=lambda: ["ns/allow-friend (31 s)"],
+            attach=attached.__setitem__,
+        )
         prober = ScriptedProber(answers)
         return Expect(prober, load_timings(), context, prober.clock)
 

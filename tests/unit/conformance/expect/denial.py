@@ -25,5 +25,9 @@ def blocked(
     ``beside`` are pairs, or other sources to the same target; when one fails, ControlBroken is raised.
     """
     named = beside if isinstance(beside, list) else [beside]
-    controls = [(workload, target) if isinstance(workload, Workload) else workload for workload in named]
-    return expect._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
+    controls = [
+        (workload, target) if isinstance(workload, Workload) else workload for workload in named
+    ]
+    return expect._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[
+        -1
+    ]

@@ -29,32 +29,56 @@ from conformance.facts.vxlan_entries import Peer
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
-from conformance.model.host import FdbEntry, HnsNetwork, LinuxFacts, Neighbour, RemoteSubnet, RouteEntry
+from conformance.model.host import (
+    FdbEntry,
+    HnsNetwork,
+    LinuxFacts,
+    Neighbour,
+    RemoteSubnet,
+    RouteEntry,
+)
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
 from conformance.settings import load_timings
 from tests.unit.conformance.expect import stream_stand_ins as streams
-from tests.unit.conformance.expect import test_acl_lists, test_beyond, test_fragments, test_pod_startup, test_sizes
+from tests.unit.conformance.expect import (
+    test_acl_lists,
+    test_beyond,
+    test_fragments,
+    test_pod_startup,
+    test_sizes,
+)
 from tests.unit.conformance.expect import test_overlay as overlay
 from tests.unit.conformance.expect import test_readings as ipam
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect import test_service_source as source
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    Clock,
+    ScriptedProber,
+    observation,
+    workload,
+)
 
 WALL_CLOCK = re.compile(r"\d{8,}\.\d+")
 """Seconds since the stand-ins' streams, which live in 1970."""
 TEXTS = Path(__file__).with_suffix(".txt")
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 FRIEND, STRANGER = workload("friend"), replace(workload("stranger"), node="linux-2")
-SERVER = replace(workload("server", "windows"), address="192.168.9.9", node="windows-2", node_address="10.0.0.14")
+SERVER = replace(
+    workload("server", "windows"), address="192.168.9.9", node="windows-2", node_address="10.0.0.14"
+)
 SECOND = replace(SERVER, pod="second", uid="uid-second", node="windows-1", address="192.168.8.8")
 SERVICE = Target(
     host="10.96.0.7", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(SERVER,), name="Service web",
     backend_port=8080,
 )  # fmt: skip
 POLICY = "NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago"
-FELIX = "node windows-2: calico-node-windows-x ready, 0 restarts; newest warning: 12 s ago, HNS is busy"
+FELIX = (
+    "node windows-2: calico-node-windows-x ready, 0 restarts; newest warning: 12 s ago, HNS is busy"
+)
 
 
 def expecting(claim: str, answers: dict[str, list[Answer]], **context: Any) -> Expect:
@@ -77,7 +101,9 @@ def denied(claim: str, target: Target, *script: Answer, lag: bool = False) -> No
     expect.prober.rounds = 0
     expect.prober.answers["stranger"] = list(script)
     beside = [(FRIEND, target), (STRANGER, BYSTANDER)]
-    expect.matrix(open=beside, closed=[(STRANGER, target)], because="its namespace lacks team=friend")
+    expect.matrix(
+        open=beside, closed=[(STRANGER, target)], because="its namespace lacks team=friend"
+    )
 
 
 class Removable:
@@ -99,7 +125,9 @@ def still_in_force() -> None:
     expect.removed(Removable(), because="without policies everybody may enter")
 
 
-def reachable(claim: str, target: Target, *script: Answer, there: Sequence[str] = (), who: Workload = FRIEND) -> None:
+def reachable(
+    claim: str, target: Target, *script: Answer, there: Sequence[str] = (), who: Workload = FRIEND
+) -> None:
     expect = expecting(claim, {who.pod: list(script)}, policies_there=lambda pods: there)
     expect.reachable(who, target, because="no policy forbids it")
 
@@ -110,7 +138,9 @@ def only(closed: Target) -> Answer:
 
 
 def by(pod: str) -> Answer:
-    return lambda attempt, _: observation(attempt, UP, **({"served_by": pod} if attempt.kind is not Kind.TCP else {}))
+    return lambda attempt, _: observation(
+        attempt, UP, **({"served_by": pod} if attempt.kind is not Kind.TCP else {})
+    )
 
 
 # --- Services and names -----------------------------------------------------------------------------------------------
@@ -123,12 +153,16 @@ def backends(*answering: str, there: tuple[Workload, ...] = (SERVER, SECOND)) ->
         return observation(attempt, UP, served_by=f"ns/{answering[next(numbers) % len(answering)]}")
 
     expect = expecting("CONN-4", {"friend": [answer]})
-    Backends(expect).all_used([FRIEND], replace(SERVICE, backends=there), because="kube-proxy follows EndpointSlices")
+    Backends(expect).all_used(
+        [FRIEND], replace(SERVICE, backends=there), because="kube-proxy follows EndpointSlices"
+    )
 
 
 def resolves(answer: Answer, to: Sequence[str] = (dns.ADDRESS,), **more: Any) -> None:
     expect = expecting("CONN-6", {"friend": [answer]}, dns=dns.Dns)
-    expect.resolves(FRIEND, "web.demo.svc.cluster.local", to, because="DNS knows every Service", **more)
+    expect.resolves(
+        FRIEND, "web.demo.svc.cluster.local", to, because="DNS knows every Service", **more
+    )
 
 
 def resolved(*answers: str) -> Answer:
@@ -136,7 +170,9 @@ def resolved(*answers: str) -> Answer:
 
 
 def unknown(attempt: Attempt, _: int) -> Observation:
-    return observation(attempt, Verdict.NO_SUCH_NAME, detail="no A record for web.default.svc.cluster.local, web")
+    return observation(
+        attempt, Verdict.NO_SUCH_NAME, detail="no A record for web.default.svc.cluster.local, web"
+    )
 
 
 def name_denied(attempt: Attempt, _: int) -> Observation:
@@ -160,26 +196,44 @@ def silent_over_tcp(attempt: Attempt, _: int) -> Observation:
 def read(claim: str, name: str, wanted: Any, found: Any, do: str) -> None:
     requires = Readings(Context(claims=(claim,)))
     fact = Fact(found, "BlockAffinities and IPAMBlocks (crd.projectcalico.org/v1)")
-    requires.that(lambda _: {name: fact}, wanted, on=ipam.NODES[:1], because="the node has one network", do=do)
+    requires.that(
+        lambda _: {name: fact}, wanted, on=ipam.NODES[:1], because="the node has one network", do=do
+    )
 
 
 PEER = Peer(name="w9", os="windows", address="10.0.0.14", tunnel="192.168.1.2", mac="00:15:5d:00:00:14",
             blocks=(IPv4Network("192.168.1.0/26"),))  # fmt: skip
-ROUTE = RouteEntry(destination="192.168.1.0/26", gateway="192.168.1.2", device="vxlan.calico", onlink=True, table=254)
+ROUTE = RouteEntry(
+    destination="192.168.1.0/26",
+    gateway="192.168.1.2",
+    device="vxlan.calico",
+    onlink=True,
+    table=254,
+)
 MAC = Neighbour(device="vxlan.calico", address=PEER.tunnel, mac=PEER.mac)
 NODE = LinuxFacts(node="linux-1", links=(), routes=(ROUTE,), fdb=(), neighbours=(MAC,))
 
 
 def remote_subnet() -> dict[str, Fact[str]]:
     wrong = RemoteSubnet(prefix="192.168.1.0/26", provider="192.0.2.1", mac=PEER.mac, vni=4096)
-    network = HnsNetwork(id="1", name="Calico", type="Overlay", remote_subnets=(wrong,), shows_policies=True)
+    network = HnsNetwork(
+        id="1", name="Calico", type="Overlay", remote_subnets=(wrong,), shows_policies=True
+    )
     return vxlan_entries.remote_subnets("windows-1", [network], PEER, 4096)
 
 
-def node_read(claim: str, facts: dict[str, Fact[Any]], wanted: Any = "as announced", on: Workload = FRIEND) -> None:
+def node_read(
+    claim: str, facts: dict[str, Fact[Any]], wanted: Any = "as announced", on: Workload = FRIEND
+) -> None:
     expect = expecting(claim, {})
     requires = Readings(expect.context, expect.timings, expect.clock)
-    requires.that(lambda _: facts, wanted, on=[on], because="Felix lays what nodes announce", do="restart calico-node")
+    requires.that(
+        lambda _: facts,
+        wanted,
+        on=[on],
+        because="Felix lays what nodes announce",
+        do="restart calico-node",
+    )
 
 
 def one(name: str, value: Any) -> dict[str, Fact[Any]]:
@@ -214,13 +268,19 @@ def felix_never_back() -> None:
     pod: dict[str, Any] = {
         "metadata": {"name": "calico-node-windows-a", "namespace": "calico-system", "uid": "1"},
         "spec": {"nodeName": "windows-1"},
-        "status": {"containerStatuses": [{"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+        "status": {
+            "containerStatuses": [
+                {"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+            ]
+        },
     }
     kube: Any = SimpleNamespace(objects=lambda *at, labels: [pod] if at[-1] == "calico-system" else [],
                                 find=lambda *_: None)  # fmt: skip
     journal: Any = SimpleNamespace(procedure=lambda *_: 1, delete_owned_pod=lambda *_: None)
     patience: Any = SimpleNamespace(felix_restart=20.0, poll_every=1.0)
-    felix = Felix(kube, journal, lambda _: "windows", lambda _: patience, clock=Clock(), claims=("RST-3",))
+    felix = Felix(
+        kube, journal, lambda _: "windows", lambda _: patience, clock=Clock(), claims=("RST-3",)
+    )
     felix.restart("windows-1")
 
 
@@ -231,8 +291,13 @@ def pod_not_ready() -> None:
             {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]},
     }  # fmt: skip
     late = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (windows-2): not ready")
-    event = {"reason": "FailedCreatePodSandBox", "message": 'plugin type="calico" failed (add): no address'}
-    raise verdict_on([pod], late, ["DEMO-1"], "Calico gives Windows pods a network", lambda _: [event])
+    event = {
+        "reason": "FailedCreatePodSandBox",
+        "message": 'plugin type="calico" failed (add): no address',
+    }
+    raise verdict_on(
+        [pod], late, ["DEMO-1"], "Calico gives Windows pods a network", lambda _: [event]
+    )
 
 
 def restarted() -> None:
@@ -249,37 +314,55 @@ def new_pod() -> None:
 
 def first_action() -> None:
     one, _ = test_pod_startup.startup([{80: UP}], source="pod")
-    one.sent_nothing([test_pod_startup.NewPod()], SERVER.tcp(80), because="no packet leaves before policy is there")
+    one.sent_nothing(
+        [test_pod_startup.NewPod()],
+        SERVER.tcp(80),
+        because="no packet leaves before policy is there",
+    )
 
 
 def own_node() -> None:
     one, _ = test_pod_startup.startup([{8080: DROPPED, 80: UP}])
     behind = test_pod_startup.NewPod(readiness=False)
-    one.become_ready(test_pod_startup.CLIENT, [behind], beside=workload("beside").tcp(80), because="kubelets may enter")
+    one.become_ready(
+        test_pod_startup.CLIENT,
+        [behind],
+        beside=workload("beside").tcp(80),
+        because="kubelets may enter",
+    )
 
 
 def ping() -> None:
     town = test_beyond.Town({("windows", test_beyond.SERVER.address): test_beyond.LOST})
-    town.beyond().ping(PodPairs([(test_beyond.WINDOWS, test_beyond.SERVER)]), because="ICMP passes within the cluster")
+    town.beyond().ping(
+        PodPairs([(test_beyond.WINDOWS, test_beyond.SERVER)]),
+        because="ICMP passes within the cluster",
+    )
 
 
 def page() -> None:
     def other(attempt: Attempt, _: int) -> Observation:
         return replace(observation(attempt, UP), status=200, body=b"<h1>It works!</h1>")
 
-    Pages(expecting("DEMO-9", {"friend": [other]})).show(FRIEND, [SERVER.tcp(80)], "Hello", because="it is the demo's")
+    Pages(expecting("DEMO-9", {"friend": [other]})).show(
+        FRIEND, [SERVER.tcp(80)], "Hello", because="it is the demo's"
+    )
 
 
 def two_ends(nodes: overlay.Nodes) -> None:
     context = Context(claims=("VXLAN-4",))
-    prober = ScriptedProber({"linux": [DROPPED], "inside": [UP], "node": [REFUSED], "far": [DROPPED]})
+    prober = ScriptedProber(
+        {"linux": [DROPPED], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
+    )
     passes = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes).passes
     passes(between=[(overlay.LINUX, overlay.FAR)], within=[(overlay.INSIDE, overlay.NEAR)], node=overlay.NODE,
            because="firewalls let it pass")  # fmt: skip
 
 
 TCP, UDP = SERVER.tcp(8080), SERVER.udp(8080)
-NODE_PORT = replace(SERVICE, path=Addressing.NODE_PORT, host="10.0.0.14", port=30080, name="NodePort of web")
+NODE_PORT = replace(
+    SERVICE, path=Addressing.NODE_PORT, host="10.0.0.14", port=30080, name="NodePort of web"
+)
 NAMED = replace(SERVICE, path=Addressing.NAME, host="web.demo.svc.cluster.local")
 OWN_SERVICE = replace(SERVICE, backends=(FRIEND,))
 FAMILIES: dict[str, Callable[[], object]] = {
@@ -370,8 +453,12 @@ def text_of(family: str) -> str:
 def written() -> dict[str, str]:
     """The golden texts by family."""
     parts = TEXTS.read_text(encoding="utf-8").split("=== ")[1:]
-    return {head: text.rstrip("\n") for head, _, text in (part.partition(" ===\n") for part in parts)}
+    return {
+        head: text.rstrip("\n") for head, _, text in (part.partition(" ===\n") for part in parts)
+    }
 
 
 if __name__ == "__main__":
-    TEXTS.write_text("\n".join(f"=== {family} ===\n{text_of(family)}\n" for family in FAMILIES), encoding="utf-8")
+    TEXTS.write_text(
+        "\n".join(f"=== {family} ===\n{text_of(family)}\n" for family in FAMILIES), encoding="utf-8"
+    )

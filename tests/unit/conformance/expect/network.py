@@ -82,8 +82,12 @@ class Network:
             return begun + self.round_trip, Verdict.DNS_FAILED
         passes = self.passes.get((attempt.source.pod, attempt.target.host), always)
         again = self.timings.of(attempt.source.os).syn_again
-        packets = (begun,) if attempt.kind is Kind.UDP else (begun, begun + again, begun + 3 * again)
-        for sent in itertools.takewhile(lambda moment: moment < begun + attempt.give_up_after, packets):
+        packets = (
+            (begun,) if attempt.kind is Kind.UDP else (begun, begun + again, begun + 3 * again)
+        )
+        for sent in itertools.takewhile(
+            lambda moment: moment < begun + attempt.give_up_after, packets
+        ):
             if passes(sent):
                 return sent + self.round_trip, Verdict.CONNECTED
         return begun + attempt.give_up_after, Verdict.TIMED_OUT
@@ -106,9 +110,13 @@ class NetworkAsking:
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         network, tickets = self.network, []
         for attempt in attempts:
-            begun = max(network.clock.now, network.cold.get(attempt.source.pod, 0.0)) + network.late()
+            begun = (
+                max(network.clock.now, network.cold.get(attempt.source.pod, 0.0)) + network.late()
+            )
             network.begun.append((begun, attempt))
-            self._leaves[attempt.source.uid] = max(begun, self._leaves.get(attempt.source.uid, begun))
+            self._leaves[attempt.source.uid] = max(
+                begun, self._leaves.get(attempt.source.uid, begun)
+            )
             ends, verdict = network.outcome(attempt, begun)
             seen = Observation(
                 attempt=attempt, verdict=verdict, at=unix(network.clock.now), seconds=ends - begun,
@@ -138,7 +146,9 @@ class NetworkAsking:
 
 def outage(*spans: tuple[float, float], otherwise: Passes = always) -> Passes:
     """Nothing passes between the first and the second of these moments."""
-    return lambda moment: not any(first <= moment < last for first, last in spans) and otherwise(moment)
+    return lambda moment: (
+        not any(first <= moment < last for first, last in spans) and otherwise(moment)
+    )
 
 
 def lossy(share: float, seed: int, otherwise: Passes = always) -> Passes:

@@ -48,7 +48,9 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
-        assert self.now < FOR_EVER, "nobody's patience ends: do the expectation and its prober have the same clock?"
+        assert self.now < FOR_EVER, (
+            "nobody's patience ends: do the expectation and its prober have the same clock?"
+        )
 
 
 Answer = Verdict | Exception | Callable[[Attempt, int], Observation]
@@ -122,12 +124,21 @@ class ScriptedAsking:
             try:
                 seen = self.prober._answer(attempt)
             except SuiteError as error:
-                heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, error=error)))
+                heapq.heappush(
+                    self._coming, (now, self._tickets, Answered(self._tickets, error=error))
+                )
                 continue
             seen = replace(
-                seen, began=now, clock=attempt.source.pod, at=unix(now), began_at=unix(now), began_at_error=0.001
+                seen,
+                began=now,
+                clock=attempt.source.pod,
+                at=unix(now),
+                began_at=unix(now),
+                began_at_error=0.001,
             )
-            ends = now + (attempt.give_up_after if seen.verdict is Verdict.TIMED_OUT else seen.seconds)
+            ends = now + (
+                attempt.give_up_after if seen.verdict is Verdict.TIMED_OUT else seen.seconds
+            )
             heapq.heappush(self._coming, (ends, self._tickets, Answered(self._tickets, seen)))
         self.prober._rounds.update({attempt.source.pod for attempt in attempts})
         return tickets
@@ -170,7 +181,13 @@ class ImmediateAsking:
         first, now = self._tickets + 1, self.prober.clock.now
         for seen in self.prober.observe(attempts):
             self._tickets += 1
-            told = replace(seen, began=now, clock=seen.attempt.source.pod, began_at=unix(now), began_at_error=0.001)
+            told = replace(
+                seen,
+                began=now,
+                clock=seen.attempt.source.pod,
+                began_at=unix(now),
+                began_at_error=0.001,
+            )
             self._answers.append(Answered(self._tickets, told))
         return list(range(first, self._tickets + 1))
 
@@ -192,7 +209,9 @@ def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
     if "served_by" not in more:
         more["served_by"] = backend_named(attempt, verdict)
     seconds = attempt.give_up_after if verdict is Verdict.TIMED_OUT else 0.012
-    echo = (b"abcdefghijklmnopqrstuvwxyz" * (attempt.payload // 26 + 1))[: min(attempt.payload, 1 << 16)]
+    echo = (b"abcdefghijklmnopqrstuvwxyz" * (attempt.payload // 26 + 1))[
+        : min(attempt.payload, 1 << 16)
+    ]
     if attempt.kind is Kind.UDP and echo:
         echo = b"who\n" + echo[4 if len(echo) > 512 else 0 :]
     one = Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=seconds, body=echo)
@@ -202,10 +221,16 @@ def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
 def backend_named(attempt: Attempt, verdict: Verdict) -> str:
     """How the first backend of an attempt's target names itself, where it answers and can."""
     backends = attempt.target.backends if attempt.target else ()
-    names = verdict is Verdict.CONNECTED and attempt.kind in (Kind.HTTP, Kind.UDP) and bool(backends)
+    names = (
+        verdict is Verdict.CONNECTED and attempt.kind in (Kind.HTTP, Kind.UDP) and bool(backends)
+    )
     return f"{backends[0].namespace}/{backends[0].pod}" if names else ""
 
 
 def told(kept: Iterable[Decision]) -> list[str]:
     """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
-    return [seen.reason for seen in kept if seen.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]
+    return [
+        seen.reason
+        for seen in kept
+        if seen.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)
+    ]

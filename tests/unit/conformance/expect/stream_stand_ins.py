@@ -27,19 +27,25 @@ LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
 CONTROL = (workload("control-client"), workload("control-server"))
 TIMINGS = load_timings(lab=True)
 RECOVER = TIMINGS.windows.stream_recover
-SURVIVED, STALLED, RESET, CLOSED = (StreamVerdict[name] for name in ("SURVIVED", "STALLED", "RESET", "CLOSED"))
+SURVIVED, STALLED, RESET, CLOSED = (
+    StreamVerdict[name] for name in ("SURVIVED", "STALLED", "RESET", "CLOSED")
+)
 
 
 def end(pod: Workload, side: Any, verdict: StreamVerdict, quiet: float | None = None) -> StreamEnd:
     events = [StreamEvent(at=1000.0, what="opened")]
     if verdict not in (SURVIVED, STALLED):
-        events.append(StreamEvent(at=1001.5, what="ended", detail=f"{verdict} Connection reset by peer"))
+        events.append(
+            StreamEvent(at=1001.5, what="ended", detail=f"{verdict} Connection reset by peer")
+        )
     if verdict is STALLED:
         events.append(StreamEvent(at=1002.0, what="stalled", detail="no heartbeat for 600 ms"))
     return StreamEnd(workload=pod, side=side, verdict=verdict, quiet=quiet, events=tuple(events))
 
 
-def state(client: StreamVerdict, server: StreamVerdict, after: float | None = None, quiet: float = 9.0) -> StreamState:
+def state(
+    client: StreamVerdict, server: StreamVerdict, after: float | None = None, quiet: float = 9.0
+) -> StreamState:
     """From the Linux to the Windows pod."""
     return StreamState(
         client=end(LINUX, "client", client, quiet), server=end(WINDOWS, "server", server, quiet),
@@ -56,7 +62,10 @@ class ScriptedStreams(Streams):
     """Streams whose states are a script, by their client's name; the last one lasts."""
 
     def __init__(
-        self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None
+        self,
+        *script: StreamState | Exception,
+        control: StreamState = WELL,
+        opens: Exception | None = None,
     ) -> None:
         self.script, self.control, self.opens = list(script), control, opens
         self.looks, self.closed = 0, 0
@@ -67,7 +76,10 @@ class ScriptedStreams(Streams):
         return [Stream(f"s{n}", *pair, pair[1].tcp(9000), ()) for n, pair in enumerate(pairs)]  # type: ignore[arg-type]
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        return [self.control if stream.client.pod.startswith("control") else self._next() for stream in streams]
+        return [
+            self.control if stream.client.pod.startswith("control") else self._next()
+            for stream in streams
+        ]
 
     def close(self, streams: Sequence[Stream]) -> None:
         self.closed += len(streams)
@@ -90,7 +102,9 @@ class Expectations:
         self.kept: list[Decision] = []
         self.prober = ScriptedProber(answers)
         context = Context(
-            claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}), keep=self.kept.extend
+            claims=("RST-1",),
+            attach=lambda name, text: self.attached.update({name: text}),
+            keep=self.kept.extend,
         )
         self.expect = Expect(self.prober, TIMINGS, context, self.prober.clock)
         self.streams = StreamExpect(streams, self.expect)
@@ -114,12 +128,16 @@ class Expectations:
         """Until the change: streams, then the policy that closes the guest's way."""
         self.prober.answers["linux"] = [policy.answer]
         self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL)
-        self.connections_during_change.under(policy, closed=[GUEST], because="the policy lets streams pass alone")
+        self.connections_during_change.under(
+            policy, closed=[GUEST], because="the policy lets streams pass alone"
+        )
 
     def survive_or_reconnect(self, **more: Any) -> list[StreamState]:
         """After the change, which opens the guest's way if nothing else is said."""
         found = {"opened": [GUEST], "because": "policy changes"} | more
-        return self.connections_during_change.survive_or_reconnect([(LINUX, WINDOWS)], survives=CONTROL, **found)
+        return self.connections_during_change.survive_or_reconnect(
+            [(LINUX, WINDOWS)], survives=CONTROL, **found
+        )
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,10 @@ def test_a_stream_that_was_lost_under_the_same_list_is_told_of_in_the_violation(
     lists = AclLists(expected.expect, expected.acls)
     expected.lists = [(RULE, END)]
     lists.remember(WINDOWS)
-    with pytest.raises(Nonconformance, match=r"observed the same 2 rules, while a stream was lost \(ns/linux .*RESET"):
+    with pytest.raises(
+        Nonconformance,
+        match=r"observed the same 2 rules, while a stream was lost \(ns/linux .*RESET",
+    ):
         lists.replaced([BACK], because="policy changes")
 
 
@@ -70,19 +73,29 @@ def test_the_same_list_is_a_violation_that_shows_it() -> None:
     lists = AclLists(expected.expect, expected.acls)
     expected.lists = [(RULE, END)]
     lists.remember(WINDOWS)
-    with pytest.raises(Nonconformance, match="expected another ACL list, observed the same 2 rules") as caught:
+    with pytest.raises(
+        Nonconformance, match="expected another ACL list, observed the same 2 rules"
+    ) as caught:
         lists.replaced([WELL], because="policy changes")
     assert f"  {END}" in str(caught.value).splitlines()
 
 
-TWO = replace(RULE, local_addresses="192.168.1.7/32,192.168.1.8/32", remote_addresses="192.168.0.7/32,192.168.0.9/32")
+TWO = replace(
+    RULE,
+    local_addresses="192.168.1.7/32,192.168.1.8/32",
+    remote_addresses="192.168.0.7/32,192.168.0.9/32",
+)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
         ((TWO, END), (RULE, END), "4 ACL entries before and 1 now (4.0 times as many)"),
-        ((RULE, TWO), (RULE, replace(RULE, id="b", priority=1001)), "4 ACL entries before and 1 now (4.0 times"),
+        (
+            (RULE, TWO),
+            (RULE, replace(RULE, id="b", priority=1001)),
+            "4 ACL entries before and 1 now (4.0 times",
+        ),
     ],
 )
 def test_entries_are_pairs_of_addresses_of_rules_that_a_list_has_not_kept(
@@ -103,7 +116,9 @@ def test_as_many_entries_and_none_at_all_are_no_fewer(after: tuple[AclRule, ...]
     lists = AclLists(expected.expect, expected.acls)
     expected.lists = [(TWO, END), after]
     lists.remember(WINDOWS)
-    with pytest.raises(Nonconformance, match=r"^RST-1: windows-1: expected fewer entries than before, obser"):
+    with pytest.raises(
+        Nonconformance, match=r"^RST-1: windows-1: expected fewer entries than before, obser"
+    ):
         lists.shorter(because="policy changes")
 
 

@@ -22,7 +22,9 @@ from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
 
 A, B = workload("a"), replace(workload("b"), node="linux-2")
-SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B))
+SERVICE = Target(
+    host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B)
+)
 
 
 def by_turns(*pods: str) -> Callable[[Attempt, int], Observation]:
@@ -39,18 +41,24 @@ def by_turns(*pods: str) -> Callable[[Attempt, int], Observation]:
 def at_random(random: Random, pods: list[Workload]) -> Answer:
     def answer(attempt: Attempt, _: int) -> Observation:
         who = f"ns/{random.choice(pods).pod}"
-        return Observation(attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by=who)
+        return Observation(
+            attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by=who
+        )
 
     return answer
 
 
 def asked(
-    restarted: set[str] | None = None, service: tuple[Target, ...] = (SERVICE,), **clients: list[Answer]
+    restarted: set[str] | None = None,
+    service: tuple[Target, ...] = (SERVICE,),
+    **clients: list[Answer],
 ) -> tuple[dict[str, ClaimVerdict], str]:
     """Each client's verdict, and the first line of what was raised."""
     kept: list[Decision] = []
     prober = ScriptedProber(dict(clients), restarted=restarted or set())
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",), keep=kept.extend), prober.clock)
+    expect = Expect(
+        prober, load_timings(), Context(claims=("CONN-4",), keep=kept.extend), prober.clock
+    )
     sources = [replace(workload(name), node=name) for name in clients]
     said = ""
     try:
@@ -64,7 +72,9 @@ def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:
     assert asked(c=[by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
 
 
-def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_that_get_to_all() -> None:
+def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_that_get_to_all() -> (
+    None
+):
     def answer(attempt: Attempt, number: int) -> Observation:
         pods = ("a",) if attempt.kind is Kind.UDP else ("a", "b")
         return by_turns(pods[number % len(pods)])(attempt, 0)
@@ -99,11 +109,16 @@ def test_a_backend_that_only_some_connections_miss_by_turns_is_used() -> None:
     ("pods", "told"),
     [
         (["a"], "b never answered (a 36 times)"),
-        (["a", "b", "old"], "old answered 12 times although it is no backend (a 12 times, b 12 times)"),
+        (
+            ["a", "b", "old"],
+            "old answered 12 times although it is no backend (a 12 times, b 12 times)",
+        ),
         (["a", "b", ""], "TIMED_OUT 12 times (a 12 times, b 12 times)"),
     ],
 )
-def test_one_that_is_never_used_and_one_that_should_not_be_are_told(pods: list[str], told: str) -> None:
+def test_one_that_is_never_used_and_one_that_should_not_be_are_told(
+    pods: list[str], told: str
+) -> None:
     verdicts, said = asked(c=[by_turns(*pods)], other=[by_turns("a", "b")])
     assert verdicts == {"c": ClaimVerdict.VIOLATED, "other": ClaimVerdict.CONFIRMED}
     assert said.startswith(
@@ -171,17 +186,25 @@ def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: b
     service = replace(SERVICE, backends=(A,), backend_port=8080, protocol="udp")
     told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told):
-        Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
+        Backends(expect).answer_whole(
+            [(workload("c"), service)], because="each packet is rewritten"
+        )
 
 
 def test_a_large_answer_that_does_not_come_is_wrong() -> None:
     def by_service_alone(attempt: Attempt, number: int) -> Observation:
-        return by_turns("" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a")(attempt, number)
+        return by_turns(
+            "" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a"
+        )(attempt, number)
 
-    with pytest.raises(Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT") as caught:
+    with pytest.raises(
+        Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"
+    ) as caught:
         whole(by_service_alone)
     assert caught.value.explanation is not None
-    assert caught.value.explanation.cause.startswith("Services do not lead clients on "), "as of every other size"
+    assert caught.value.explanation.cause.startswith("Services do not lead clients on "), (
+        "as of every other size"
+    )
 
 
 def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
@@ -190,14 +213,20 @@ def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
         by_service = attempt.target and attempt.target.path is Addressing.CLUSTER_IP
         return replace(seen, body=seen.body[:-1] + b"!") if by_service else seen
 
-    with pytest.raises(Nonconformance, match="observed an answer of other bytes than were sent") as caught:
+    with pytest.raises(
+        Nonconformance, match="observed an answer of other bytes than were sent"
+    ) as caught:
         whole(changed)
     assert caught.value.explanation is not None
     assert caught.value.explanation.cause == "", "the Service leads to its pods"
 
 
-def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> None:
-    with pytest.raises(ControlBroken, match=r"\(8080/tcp\): control failed: expected an answer of 5000 bytes"):
+def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> (
+    None
+):
+    with pytest.raises(
+        ControlBroken, match=r"\(8080/tcp\): control failed: expected an answer of 5000 bytes"
+    ):
         whole(by_turns(""))
 
 
@@ -207,7 +236,9 @@ def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
 
     def heard(attempt: Attempt, number: int) -> Observation:
         ports.append(attempt.from_port)
-        return Observation(attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by="ns/b")
+        return Observation(
+            attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by="ns/b"
+        )
 
     prober = ScriptedProber({"c": [heard]})
     expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)

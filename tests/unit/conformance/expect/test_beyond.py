@@ -35,7 +35,9 @@ Ping statistics for {0}:
 UNREACHABLE = LOST.replace("Request timed out.", "Reply from {0}: Destination host unreachable.")
 ANSWERED = LOST.replace("Request timed out.", "Reply from {0}: bytes=32 time<1ms TTL=126")
 LINUX_ANSWERED = "PING {0} ({0}): 56 data bytes\n64 bytes from {0}: seq=0 ttl=63 time=0.1 ms\n3 packets transmitted, 3"
-LINUX_LOST = "PING {0} ({0}): 56 data bytes\n3 packets transmitted, 0 packets received, 100% packet loss"
+LINUX_LOST = (
+    "PING {0} ({0}): 56 data bytes\n3 packets transmitted, 0 packets received, 100% packet loss"
+)
 
 
 @dataclass(frozen=True)
@@ -135,17 +137,25 @@ def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
 
 def test_where_linux_pods_do_not_ping_each_other_nothing_is_said_of_windows() -> None:
     pairs = PodPairs([(LINUX, SERVER)])
-    Town({("linux", SERVER.address): [LINUX_LOST, LINUX_ANSWERED]}).beyond().ping_passes(pairs, because="x")
+    Town({("linux", SERVER.address): [LINUX_LOST, LINUX_ANSWERED]}).beyond().ping_passes(
+        pairs, because="x"
+    )
     town = Town({("linux", SERVER.address): LINUX_LOST})
     with pytest.raises(
-        ControlBroken, match=r"XSVC-4: linux-1 to .*: control failed: .*: ping does not pass between Linux"
+        ControlBroken,
+        match=r"XSVC-4: linux-1 to .*: control failed: .*: ping does not pass between Linux",
     ):
         town.beyond().ping_passes(pairs, because="x")
     assert town.kept == []
 
 
 def test_one_lost_ping_neither_confirms_the_limitation_nor_violates_what_works() -> None:
-    town = Town({("windows", OUTSIDE): [LOST, LOST, ANSWERED], ("windows", SERVER.address): [LOST, ANSWERED]})
+    town = Town(
+        {
+            ("windows", OUTSIDE): [LOST, LOST, ANSWERED],
+            ("windows", SERVER.address): [LOST, ANSWERED],
+        }
+    )
     town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert [seen.verdict for seen in town.kept] == [ClaimVerdict.LIFTED]
     town.beyond().ping(PodPairs([(WINDOWS, SERVER)]), because="x")
@@ -173,7 +183,10 @@ def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
 
 def test_pods_ping_at_the_same_time() -> None:
     other, both = replace(workload("other", "windows"), node="windows-2"), threading.Barrier(2)
-    town = Town({("windows", SERVER.address): ANSWERED, ("other", SERVER.address): ANSWERED}, first=both.wait)
+    town = Town(
+        {("windows", SERVER.address): ANSWERED, ("other", SERVER.address): ANSWERED},
+        first=both.wait,
+    )
     town.beyond().ping(PodPairs([(WINDOWS, SERVER), (other, SERVER)]), because="x")
     assert [seen.verdict for seen in town.kept] == [ClaimVerdict.CONFIRMED] * 2
 
@@ -191,7 +204,9 @@ def test_of_what_is_to_be_silent_each_ping_asks_once_and_a_reply_violates() -> N
     silent.beyond().ping(PodPairs([(WINDOWS, SERVER)]), want=False, because="x")
     assert silent.commands == ["ping -n 1 -w 1000 192.168.0.9"] * 3
     answers = Town({("windows", SERVER.address): [LOST, ANSWERED]})
-    with pytest.raises(Nonconformance, match=r"expected no reply, observed one \(2 tries, 6\.1 s\)"):
+    with pytest.raises(
+        Nonconformance, match=r"expected no reply, observed one \(2 tries, 6\.1 s\)"
+    ):
         answers.beyond().ping(PodPairs([(WINDOWS, SERVER)]), want=False, because="x")
     assert [seen.verdict for seen in answers.kept] == [ClaimVerdict.VIOLATED]
 
@@ -272,22 +287,31 @@ def ask_beyond(
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 def test_a_target_that_sees_the_node_of_a_pod_confirms(protocol: Literal["tcp", "udp"]) -> None:
     kept = ask_beyond(seen_as("10.0.0.11"), seen_as(WINDOWS.node_address), protocol=protocol)
-    assert {decision.verdict for decision in kept if "windows" in decision.source} == {ClaimVerdict.CONFIRMED}
+    assert {decision.verdict for decision in kept if "windows" in decision.source} == {
+        ClaimVerdict.CONFIRMED
+    }
 
 
 def test_a_target_that_sees_the_pod_or_gets_nothing_violates() -> None:
-    with pytest.raises(Nonconformance, match=r"expected source 10\.0\.0\.11, observed source 192\.168\.0\.5"):
+    with pytest.raises(
+        Nonconformance, match=r"expected source 10\.0\.0\.11, observed source 192\.168\.0\.5"
+    ):
         ask_beyond(seen_as("10.0.0.11"), seen_as(WINDOWS.address))
     with pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT"):
         ask_beyond(seen_as("10.0.0.11"), Verdict.TIMED_OUT)
 
 
 def test_what_does_not_show_whom_it_sees_of_a_node_decides_nothing() -> None:
-    with pytest.raises(MissingCapability, match=r"does not tell whom it saw; let .*echo_server\.py answer there"):
+    with pytest.raises(
+        MissingCapability, match=r"does not tell whom it saw; let .*echo_server\.py answer there"
+    ):
         ask_beyond(Verdict.CONNECTED)
     with pytest.raises(MissingCapability, match=r"does not tell whom it saw: .*TIMED_OUT"):
         ask_beyond(Verdict.TIMED_OUT)
-    with pytest.raises(MissingCapability, match=r"translates, too: linux-1 \(10\.0\.0\.11\) is seen as 203\.0\.113\.7"):
+    with pytest.raises(
+        MissingCapability,
+        match=r"translates, too: linux-1 \(10\.0\.0\.11\) is seen as 203\.0\.113\.7",
+    ):
         ask_beyond(seen_as("203.0.113.7"))
     with pytest.raises(ControlBroken):
         ask_beyond(Verdict.TIMED_OUT, protocol="tcp")
@@ -301,6 +325,10 @@ def test_pools_without_nat_outgoing_ask_for_nothing() -> None:
 
 def test_ways_beyond_are_of_all_who_get_there_or_of_nobody() -> None:
     ((pair,), nobody) = Town({}).beyond().ways([WINDOWS], [])
-    assert (pair[0], pair[1].label, nobody) == (WINDOWS, f"{OUTSIDE}:80/tcp (beyond the cluster)", [])
+    assert (pair[0], pair[1].label, nobody) == (
+        WINDOWS,
+        f"{OUTSIDE}:80/tcp (beyond the cluster)",
+        [],
+    )
     for town in (Town({}, tcp=Verdict.TIMED_OUT), Town({}, target=None)):
         assert town.beyond().ways([WINDOWS], [WINDOWS]) == [[], []]

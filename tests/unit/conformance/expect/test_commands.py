@@ -53,11 +53,18 @@ def test_the_commands_are_the_demos_to_the_letter() -> None:
 
 @pytest.mark.parametrize(
     ("exit_code", "output"),
-    [(1, "nc: 192.168.0.9 (192.168.0.9:80): Connection timed out"), (0, ""), (0, "192.168.0.9 (192.168.0.9:443) open")],
+    [
+        (1, "nc: 192.168.0.9 (192.168.0.9:80): Connection timed out"),
+        (0, ""),
+        (0, "192.168.0.9 (192.168.0.9:443) open"),
+    ],
 )
-def test_a_command_that_fails_where_attempts_connect_breaks_the_probe(exit_code: int, output: str) -> None:
+def test_a_command_that_fails_where_attempts_connect_breaks_the_probe(
+    exit_code: int, output: str
+) -> None:
     with pytest.raises(
-        ProbeBroken, match=r"^DEMO-7: linux-1 to .* nc -vz: expected exit code 0.*1 try, 2\.3 s(?s:.*)ns/linux-client"
+        ProbeBroken,
+        match=r"^DEMO-7: linux-1 to .* nc -vz: expected exit code 0.*1 try, 2\.3 s(?s:.*)ns/linux-client",
     ) as broken:
         commands(exit_code, output).nc_opens([(CLIENT, SERVER)], because="nothing forbids it")
     assert "attempts connected there" in str(broken.value)
@@ -84,30 +91,45 @@ def test_a_command_that_times_out_as_documented_agrees_with_a_denial() -> None:
 
 def test_a_command_that_gets_through_a_denial_is_a_violation() -> None:
     with pytest.raises(Nonconformance, match=r"observed exit code 0 \(1 try, 2\.3 s\)") as failed:
-        commands(0, PAGE).web_request_times_out([(WINDOWS, SERVER)], because="only linux-client is allowed")
+        commands(0, PAGE).web_request_times_out(
+            [(WINDOWS, SERVER)], because="only linux-client is allowed"
+        )
     assert "the denial does not hold" in str(failed.value)
 
 
 def test_a_command_that_fails_otherwise_under_a_denial_breaks_the_probe() -> None:
     with pytest.raises(ProbeBroken, match="failed for another reason"):
-        commands(1, "powershell: not recognized").web_request_times_out([(WINDOWS, SERVER)], because="x")
+        commands(1, "powershell: not recognized").web_request_times_out(
+            [(WINDOWS, SERVER)], because="x"
+        )
 
 
-CLIENTS = [replace(workload(f"windows-{number}", "windows"), node=f"windows-{number}") for number in (1, 2, 3)]
+CLIENTS = [
+    replace(workload(f"windows-{number}", "windows"), node=f"windows-{number}")
+    for number in (1, 2, 3)
+]
 
 
 @pytest.mark.parametrize(
     ("answers", "raised", "verdicts"),
     [
         (["through", "denied", "through"], Nonconformance, ["VIOLATED", "CONFIRMED", "VIOLATED"]),
-        (["broken", "denied", "through"], Nonconformance, ["INCONCLUSIVE", "CONFIRMED", "VIOLATED"]),
+        (
+            ["broken", "denied", "through"],
+            Nonconformance,
+            ["INCONCLUSIVE", "CONFIRMED", "VIOLATED"],
+        ),
         (["broken", "denied", "gone"], ProbeBroken, ["INCONCLUSIVE", "CONFIRMED", "INCONCLUSIVE"]),
     ],
 )
 def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_named(
     answers: list[str], raised: type[Exception], verdicts: list[str]
 ) -> None:
-    ends = {"through": Ended(0, PAGE), "denied": Ended(1, TIMED_OUT), "broken": Ended(1, "not recognized")}
+    ends = {
+        "through": Ended(0, PAGE),
+        "denied": Ended(1, TIMED_OUT),
+        "broken": Ended(1, "not recognized"),
+    }
     kept: list[Decision] = []
     by_pod = dict(zip((client.pod for client in CLIENTS), answers, strict=True))
 
@@ -118,7 +140,9 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
 
     command = Commands(run, load_timings(), Context(claims=("DEMO-7",), keep=kept.extend))
     with pytest.raises(raised) as failed:
-        command.web_request_times_out([(client, SERVER) for client in CLIENTS], because="only linux-client is allowed")
+        command.web_request_times_out(
+            [(client, SERVER) for client in CLIENTS], because="only linux-client is allowed"
+        )
     assert [(seen.source, seen.verdict) for seen in kept] == [
         (one.node, ClaimVerdict[word]) for one, word in zip(CLIENTS, verdicts, strict=True)
     ]

@@ -15,7 +15,14 @@ from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    ScriptedProber,
+    observation,
+    target,
+    workload,
+)
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
@@ -34,7 +41,9 @@ def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:
     assert kept == []
     assert isinstance(expect.prober, ScriptedProber)
     expect.prober.answers["stranger"] = [DROPPED]
-    blocked(expect, stranger, target(), beside=[friend, (stranger, BYSTANDER)], because="nobody else")
+    blocked(
+        expect, stranger, target(), beside=[friend, (stranger, BYSTANDER)], because="nobody else"
+    )
     assert [(seen.source, seen.verdict, seen.halves, seen.reason) for seen in kept] == [
         ("windows-1", ClaimVerdict.CONFIRMED, ("closed",), "nobody else")
     ]
@@ -43,7 +52,9 @@ def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:
 def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
     expect, kept = scripted(good=[UP], bad=[DROPPED])
     with pytest.raises(Nonconformance):
-        expect.reachable([workload("good"), workload("bad", "windows")], target(), because="no policy")
+        expect.reachable(
+            [workload("good"), workload("bad", "windows")], target(), because="no policy"
+        )
     assert [(seen.source, seen.verdict) for seen in kept] == [
         ("linux-1", ClaimVerdict.CONFIRMED),
         ("windows-1", ClaimVerdict.VIOLATED),
@@ -54,7 +65,11 @@ def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
 def test_a_failure_names_the_ways_that_are_wrong_and_no_other() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED], worse=[DROPPED])
     with pytest.raises(Nonconformance) as raised:
-        expect.reachable([workload("good"), workload("bad"), workload("worse", "windows")], target(), because="open")
+        expect.reachable(
+            [workload("good"), workload("bad"), workload("worse", "windows")],
+            target(),
+            because="open",
+        )
     assert [one.source.pod for one in raised.value.paths] == ["bad", "worse"]
 
 
@@ -67,7 +82,9 @@ def test_a_broken_control_names_its_way() -> None:
 
 def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> None:
     def silent(attempt: Attempt, _: int) -> Observation:
-        expect.clock.sleep(45)  # s; of rounds that long two fit into the time there is, and three have to agree
+        expect.clock.sleep(
+            45
+        )  # s; of rounds that long two fit into the time there is, and three have to agree
         return observation(attempt, Verdict.DNS_FAILED)
 
     def resolved(attempt: Attempt, _: int) -> Observation:
@@ -75,7 +92,12 @@ def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> No
 
     expect, kept = scripted(good=[resolved], bad=[silent])
     with pytest.raises(Nonconformance, match="ns/bad"):
-        expect.resolves([workload("good"), workload("bad", "windows")], "web", ["10.96.0.7"], because="DNS is there")
+        expect.resolves(
+            [workload("good"), workload("bad", "windows")],
+            "web",
+            ["10.96.0.7"],
+            because="DNS is there",
+        )
     assert {seen.source: seen.verdict for seen in kept} == {
         "linux-1": ClaimVerdict.CONFIRMED,
         "windows-1": ClaimVerdict.VIOLATED,

@@ -37,7 +37,11 @@ class Fast(SystemClock):
 
 
 def runs(
-    down: Callable[[Sequence[str]], Mapping[str, str]], kept: list[Decision], *, lost: str = "", changed: bool = False
+    down: Callable[[Sequence[str]], Mapping[str, str]],
+    kept: list[Decision],
+    *,
+    lost: str = "",
+    changed: bool = False,
 ) -> FelixRuns:
     return FelixRuns(
         Context(claims=("PLAT-14",), keep=kept.extend), WINDOWS, down, lambda nodes: {lost: f"node {lost} was lost"},
@@ -63,13 +67,18 @@ def test_a_node_on_which_it_stays_away_is_the_first_line() -> None:
 
 
 @pytest.mark.parametrize("why", [{"lost": NAMES[0]}, {"changed": True}])
-def test_a_node_that_died_or_that_the_run_has_changed_is_no_violation(why: dict[str, object]) -> None:
+def test_a_node_that_died_or_that_the_run_has_changed_is_no_violation(
+    why: dict[str, object],
+) -> None:
     with pytest.raises(EnvironmentBroken):
         runs(lambda nodes: {NAMES[0]: LOOPS}, [], **why).everywhere(because="x")  # type: ignore[arg-type]
 
 
 def test_a_pod_that_is_not_ready_or_was_started_twice_does_not_run() -> None:
-    unready, again = pod("calico-node-a", "w1", "felix", ready=False), pod("calico-node-b", "w2", "felix", restarts=7)
+    unready, again = (
+        pod("calico-node-a", "w1", "felix", ready=False),
+        pod("calico-node-b", "w2", "felix", restarts=7),
+    )
     assert felix_down([unready, again], ["w1", "w2"], {"w1": 0, "w2": 6}).keys() == {"w1"}
     assert felix_down([unready, again], ["w2"], {"w2": 5}) == {"w2": "ready, 7 restarts"}
     assert felix_down([again], ["w2"], {}) == {}, "restarts before the run are nobody's matter"

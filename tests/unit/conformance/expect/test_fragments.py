@@ -47,7 +47,9 @@ class Network:
         prober = ScriptedProber(answers, restarted=self.restarted)
         context = Context(claims=("CONN-3",), keep=self.kept.extend)
         ways = [(GOOD, SERVER), (BAD, SERVER)]
-        Fragments(Expect(prober, load_timings(), context, prober.clock)).arrive(ways, because="it is put together")
+        Fragments(Expect(prober, load_timings(), context, prober.clock)).arrive(
+            ways, because="it is put together"
+        )
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
         size = attempt.payload or len(attempt.request)
@@ -70,8 +72,14 @@ class Network:
 def test_large_datagrams_that_arrive_are_well_and_may_be_cut_up() -> None:
     network = Network([UP])
     network.judge()
-    assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.CONFIRMED}
-    assert (network.sizes, network.whole) == ({576, 12000, *(size + 6 for size in BETWEEN)}, {False})
+    assert network.verdicts == {
+        "linux-1": ClaimVerdict.CONFIRMED,
+        "windows-1": ClaimVerdict.CONFIRMED,
+    }
+    assert (network.sizes, network.whole) == (
+        {576, 12000, *(size + 6 for size in BETWEEN)},
+        {False},
+    )
 
 
 def test_large_datagrams_that_vanish_are_a_violation_of_that_way_alone() -> None:
@@ -90,7 +98,10 @@ observed TIMED_OUT (241 tries, 60.0 s)
   do        let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on \
 both nodes and between them"""
     )
-    assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}
+    assert network.verdicts == {
+        "linux-1": ClaimVerdict.CONFIRMED,
+        "windows-1": ClaimVerdict.VIOLATED,
+    }
 
 
 def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None:
@@ -116,7 +127,9 @@ def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
         return replace(seen, seconds=min(needed, attempt.give_up_after))
 
     prober, kept = ScriptedProber({"good": [answer]}), list[Decision]()
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",), keep=kept.extend), prober.clock)
+    expect = Expect(
+        prober, load_timings(), Context(claims=("CONN-3",), keep=kept.extend), prober.clock
+    )
     server = replace(workload("server"), node="linux-2", address="192.168.9.9").tcp(8080)
     Fragments(expect).arrive([(GOOD, server)], because="they are filled")
     assert {one.verdict for one in kept} == {ClaimVerdict.CONFIRMED}
@@ -126,7 +139,9 @@ def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
 def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int) -> None:
     def answer(attempt: Attempt, number: int) -> Observation:
         seen = observation(attempt, UP)
-        return replace(seen, body=seen.body[:changed] + b"!" + seen.body[changed + 1 :] if seen.body else b"")
+        return replace(
+            seen, body=seen.body[:changed] + b"!" + seen.body[changed + 1 :] if seen.body else b""
+        )
 
     prober = ScriptedProber({"good": [answer]})
     expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
@@ -138,7 +153,13 @@ def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int
         Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
 
 
-SYSTEMS: dict[str, OS] = {"l1": "linux", "l2": "linux", "l3": "linux", "w1": "windows", "w2": "windows"}
+SYSTEMS: dict[str, OS] = {
+    "l1": "linux",
+    "l2": "linux",
+    "l3": "linux",
+    "w1": "windows",
+    "w2": "windows",
+}
 
 
 @pytest.mark.parametrize("node", SYSTEMS)
@@ -154,7 +175,9 @@ def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) ->
     for clients, servers in product(("linux", "windows"), repeat=2):
         prober = ScriptedProber({name: [answer] for name in SYSTEMS})
         expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
-        pods = {name: replace(workload(name, system), node=name) for name, system in SYSTEMS.items()}
+        pods = {
+            name: replace(workload(name, system), node=name) for name, system in SYSTEMS.items()
+        }
         ways = [
             (pods[client], pods[server].udp(8080))
             for client, server in permutations(SYSTEMS, 2)
@@ -170,7 +193,11 @@ def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) ->
 def test_a_datagram_that_comes_back_as_something_else_is_a_violation(changed: bytes) -> None:
     def answer(attempt: Attempt, number: int) -> Observation:
         seen = observation(attempt, UP)
-        return replace(seen, body=seen.body[:900] + changed + seen.body[901:]) if attempt.payload else seen
+        return (
+            replace(seen, body=seen.body[:900] + changed + seen.body[901:])
+            if attempt.payload
+            else seen
+        )
 
     prober = ScriptedProber({"good": [answer]})
     expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
@@ -194,7 +221,10 @@ def test_a_size_that_never_arrives_is_a_violation_though_full_ones_do() -> None:
     ) as failed:
         network.judge()
     assert "beside    datagrams of 50 bytes in the same rounds: CONNECTED" in str(failed.value)
-    assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}
+    assert network.verdicts == {
+        "linux-1": ClaimVerdict.CONFIRMED,
+        "windows-1": ClaimVerdict.VIOLATED,
+    }
 
 
 def test_the_size_of_one_packet_that_is_lost_is_told_before_what_is_cut_up_into_such() -> None:
@@ -218,7 +248,8 @@ def test_nothing_is_said_of_a_size_while_small_datagrams_vanish() -> None:
 def test_small_datagrams_that_vanish_too_are_a_broken_control() -> None:
     network = Network([DROPPED], [DROPPED])
     with pytest.raises(
-        ControlBroken, match=r"^CONN-3: .*: control failed: .* of 576 bytes answered, observed TIMED_OUT"
+        ControlBroken,
+        match=r"^CONN-3: .*: control failed: .* of 576 bytes answered, observed TIMED_OUT",
     ):
         network.judge()
     assert network.verdicts["windows-1"] is ClaimVerdict.INCONCLUSIVE

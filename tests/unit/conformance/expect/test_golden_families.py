@@ -30,7 +30,9 @@ def test_a_failure_of_each_family_reads_letter_by_letter_as_written(family: str)
 def test_every_first_line_says_claim_ends_expected_observed_tries_and_seconds(family: str) -> None:
     _, first, second, *_ = text_of(family).splitlines()
     assert FORM.fullmatch(first), first
-    assert "  expected" in first or second.split()[0] == "path", "what is wrong where, then the path"
+    assert "  expected" in first or second.split()[0] == "path", (
+        "what is wrong where, then the path"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)

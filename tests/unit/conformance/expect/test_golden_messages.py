@@ -18,13 +18,16 @@ def tcp(verdict: Verdict, **more: object) -> Observation:
 
 
 def dns(verdict: Verdict, **more: object) -> Observation:
-    attempt = Attempt(source=STRANGER, kind=Kind.DNS, give_up_after=5.0, query="web.demo.svc.cluster.local.")
+    attempt = Attempt(
+        source=STRANGER, kind=Kind.DNS, give_up_after=5.0, query="web.demo.svc.cluster.local."
+    )
     return Observation(attempt=attempt, verdict=verdict, at=0.0, **{"seconds": 0.004, **more})  # type: ignore[arg-type]
 
 
 GOLDEN = [
     pytest.param(
-        [tcp(Verdict.CONNECTED, detail="HTTP/1.1 200 OK", status=200, seen_client="192.168.0.5")] * 3,
+        [tcp(Verdict.CONNECTED, detail="HTTP/1.1 200 OK", status=200, seen_client="192.168.0.5")]
+        * 3,
         "TIMED_OUT",
         {"policies": "ns/allow-friend, applied 31 s ago"},
         """\
@@ -37,7 +40,10 @@ observed CONNECTED (3 tries, 30.0 s)
         id="open where it is to be closed",
     ),
     pytest.param(
-        [tcp(Verdict.CONNECTED), *[tcp(Verdict.TIMED_OUT, seconds=5.0, detail="no answer to the first packet")] * 4],
+        [
+            tcp(Verdict.CONNECTED),
+            *[tcp(Verdict.TIMED_OUT, seconds=5.0, detail="no answer to the first packet")] * 4,
+        ],
         "CONNECTED",
         {},
         """\

@@ -36,7 +36,9 @@ class Heard:
         for client, _ in pairs:
             if client.pod in self.shut_out:
                 raise ControlBroken(f"{client.label}  stream  expected to open", control="stream")
-        return [SimpleNamespace(client=client, target=server.tcp(40000)) for client, server in pairs]
+        return [
+            SimpleNamespace(client=client, target=server.tcp(40000)) for client, server in pairs
+        ]
 
     @property
     def streams(self) -> Any:
@@ -67,10 +69,14 @@ def test_a_third_address_violates() -> None:
 
 
 def test_where_linux_pods_are_not_heard_or_nothing_is_to_be_translated_nothing_is_decided() -> None:
-    with pytest.raises(MissingCapability, match=r"no free port of a node takes connections of Linux pods"):
+    with pytest.raises(
+        MissingCapability, match=r"no free port of a node takes connections of Linux pods"
+    ):
         Heard(WINDOWS.address, shut_out=["linux"]).ask()
     with pytest.raises(MissingCapability, match="nothing here asks for it"):
-        Heard(WINDOWS.address).ask({"IPPool a .spec.natOutgoing": Fact("False", "its .spec.natOutgoing")})
+        Heard(WINDOWS.address).ask(
+            {"IPPool a .spec.natOutgoing": Fact("False", "its .spec.natOutgoing")}
+        )
 
 
 def test_a_windows_pod_that_is_not_heard_decides_nothing() -> None:

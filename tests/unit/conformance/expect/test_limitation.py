@@ -15,7 +15,13 @@ from conformance.model.attempt import Attempt
 from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    ScriptedProber,
+    target,
+    workload,
+)
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 FRIEND, FOE, BESIDE, SERVER = workload("friend"), workload("foe"), workload("beside"), target()
@@ -37,12 +43,23 @@ class Script:
     def apply(self) -> None:
         self.prober.answers, self.prober.rounds = self.answers, 0
 
-    def judge(self, as_documented: Paths = CLOSED, lifted: Paths = OPEN, witness: Paths = WITNESS) -> dict[str, str]:
+    def judge(
+        self, as_documented: Paths = CLOSED, lifted: Paths = OPEN, witness: Paths = WITNESS
+    ) -> dict[str, str]:
         """Why a path got its verdict, by the verdict."""
         expect = Expect(
-            self.prober, load_timings(), Context(claims=("XPOL-1",), keep=self.kept.extend), self.prober.clock
+            self.prober,
+            load_timings(),
+            Context(claims=("XPOL-1",), keep=self.kept.extend),
+            self.prober.clock,
         )
-        expect.limitation(self, as_documented=as_documented, lifted=lifted, witness=witness, because="it is skipped")
+        expect.limitation(
+            self,
+            as_documented=as_documented,
+            lifted=lifted,
+            witness=witness,
+            because="it is skipped",
+        )
         return {str(decision.verdict): decision.reason for decision in self.kept}
 
 
@@ -128,9 +145,14 @@ def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseExceptio
     """Claim, part and verdict of each decision, and what was raised, where these answer so at the first server."""
 
     usual: dict[str, Answer] = {"friend": DROPPED, "foe": DROPPED, "beside": UP}
-    script = Script({name: [at_first(answers.get(name, told), told)] for name, told in usual.items()})
+    script = Script(
+        {name: [at_first(answers.get(name, told), told)] for name, told in usual.items()}
+    )
     expect = Expect(
-        script.prober, load_timings(), Context(claims=("XPOL-1",), keep=script.kept.extend), script.prober.clock
+        script.prober,
+        load_timings(),
+        Context(claims=("XPOL-1",), keep=script.kept.extend),
+        script.prober.clock,
     )
     raised: BaseException | None = None
     try:
@@ -143,7 +165,11 @@ def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseExceptio
 def test_each_of_several_under_one_change_has_an_end_of_its_own() -> None:
     assert together() == ({("XPOL-1", "one", "CONFIRMED"), ("XPOL-2", "two", "CONFIRMED")}, None)
     told, raised = together(friend=UP)
-    assert told == {("XPOL-1", "one", "LIFTED"), ("XPOL-1", "one", "CONFIRMED"), ("XPOL-2", "two", "CONFIRMED")}
+    assert told == {
+        ("XPOL-1", "one", "LIFTED"),
+        ("XPOL-1", "one", "CONFIRMED"),
+        ("XPOL-2", "two", "CONFIRMED"),
+    }
     assert raised is None
 
 
@@ -164,20 +190,28 @@ def test_a_witness_that_is_lost_leaves_the_others_as_they_are() -> None:
 def test_what_is_not_the_worst_of_a_look_begins_with_its_nodes_too() -> None:
     _, raised = together(foe=UP, beside=DROPPED)
     assert isinstance(raised, ControlBroken)
-    assert str(raised).startswith("XPOL-1: control failed: linux-1 to 192.168.0.9 (80/tcp): ns/beside (linux, node ")
+    assert str(raised).startswith(
+        "XPOL-1: control failed: linux-1 to 192.168.0.9 (80/tcp): ns/beside (linux, node "
+    )
 
 
-def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_control_of_it() -> None:
+def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_control_of_it() -> (
+    None
+):
     script = after(DROPPED, foe=DROPPED)
     witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
-    case = Case(as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness)
+    case = Case(
+        as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness
+    )
     context = Context(claims=("UNSUP-2",), keep=script.kept.extend)
     expect = Expect(script.prober, load_timings(), context, script.prober.clock)
     expect.limitations(script, cases=[case], because="it is read for all")
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
 
 
-def in_and_out(foe: Answer, friend: Answer = UP, *, base: bool = False) -> tuple[list[Decision], BaseException | None]:
+def in_and_out(
+    foe: Answer, friend: Answer = UP, *, base: bool = False
+) -> tuple[list[Decision], BaseException | None]:
     """The decisions of two parts under one change, where the foe is answered so at the first server."""
     script = Script({"friend": [friend], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
@@ -196,15 +230,22 @@ def in_and_out(foe: Answer, friend: Answer = UP, *, base: bool = False) -> tuple
 
 def test_parts_that_share_a_change_are_decided_each_for_itself() -> None:
     kept, raised = in_and_out(DROPPED)
-    assert {(one.part, str(one.verdict)) for one in kept} == {("in", "CONFIRMED"), ("out", "CONFIRMED")}
+    assert {(one.part, str(one.verdict)) for one in kept} == {
+        ("in", "CONFIRMED"),
+        ("out", "CONFIRMED"),
+    }
     assert raised is None
     kept, raised = in_and_out(UP)
-    assert {(one.claim, one.part) for one in kept if str(one.verdict) == "VIOLATED"} == {("POL-1", "in")}
+    assert {(one.claim, one.part) for one in kept if str(one.verdict) == "VIOLATED"} == {
+        ("POL-1", "in")
+    }
     assert {one.symptoms[0] for one in kept if one.opens} == {("TIMED_OUT", "CONNECTED")}
     assert isinstance(raised, Nonconformance)
 
 
-def test_of_parts_whose_denials_are_controls_of_what_comes_paths_that_are_to_be_open_are_decided() -> None:
+def test_of_parts_whose_denials_are_controls_of_what_comes_paths_that_are_to_be_open_are_decided() -> (
+    None
+):
     kept, raised = in_and_out(DROPPED, base=True)
     assert {(one.part, one.halves) for one in kept} == {("in", ("open",)), ("out", ("open",))}
     assert raised is None

@@ -16,7 +16,12 @@ from conformance.pods.roles import ECHO_PORT
 from tests.unit.conformance.expect.stand_ins import workload
 
 PORT = 8081
-FRIEND, STRANGER, LINUX, WINDOWS = "linux-client", "windows-client", "linux-server", "windows-server"
+FRIEND, STRANGER, LINUX, WINDOWS = (
+    "linux-client",
+    "windows-client",
+    "linux-server",
+    "windows-server",
+)
 SIGN = {
     (FRIEND, LINUX, ECHO_PORT): True,
     (FRIEND, WINDOWS, ECHO_PORT): True,
@@ -31,15 +36,23 @@ CONTROL = SIGN | {(FRIEND, LINUX, PORT): True, (STRANGER, LINUX, PORT): False}
 
 @pytest.fixture
 def limits() -> Limits:
-    servers: dict[OS, Group] = {"linux": Group([workload(LINUX)]), "windows": Group([workload(WINDOWS, "windows")])}
-    pods: Any = SimpleNamespace(client=lambda os: workload(f"{os}-client", os), servers=servers.__getitem__)
+    servers: dict[OS, Group] = {
+        "linux": Group([workload(LINUX)]),
+        "windows": Group([workload(WINDOWS, "windows")]),
+    }
+    pods: Any = SimpleNamespace(
+        client=lambda os: workload(f"{os}-client", os), servers=servers.__getitem__
+    )
     expect: Any = None
     return Limits(expect, pods)
 
 
 def paths(found: Mapping[Pair, bool]) -> dict[tuple[str, str, int], bool]:
     """Client, server and port to whether the path is open."""
-    return {(client.pod, target.backends[0].pod, target.port): is_open for (client, target), is_open in found.items()}
+    return {
+        (client.pod, target.backends[0].pod, target.port): is_open
+        for (client, target), is_open in found.items()
+    }
 
 
 def shape(case: Case) -> tuple[Any, Any, Any]:
@@ -51,10 +64,18 @@ def shape(case: Case) -> tuple[Any, Any, Any]:
     ("kind", "as_documented", "both", "witness"),
     [
         pytest.param(
-            "allowed", {(FRIEND, WINDOWS, PORT): False}, {(STRANGER, WINDOWS, PORT): False}, CONTROL, id="allowed"
+            "allowed",
+            {(FRIEND, WINDOWS, PORT): False},
+            {(STRANGER, WINDOWS, PORT): False},
+            CONTROL,
+            id="allowed",
         ),
         pytest.param(
-            "denied", {(STRANGER, WINDOWS, PORT): True}, {(FRIEND, WINDOWS, PORT): True}, CONTROL, id="denied"
+            "denied",
+            {(STRANGER, WINDOWS, PORT): True},
+            {(FRIEND, WINDOWS, PORT): True},
+            CONTROL,
+            id="denied",
         ),
         pytest.param(
             "passed_over",
@@ -64,17 +85,31 @@ def shape(case: Case) -> tuple[Any, Any, Any]:
             id="passed over",
         ),
         pytest.param(
-            "untouched", {}, {(STRANGER, LINUX, PORT): True, (STRANGER, WINDOWS, PORT): True}, SIGN, id="untouched"
+            "untouched",
+            {},
+            {(STRANGER, LINUX, PORT): True, (STRANGER, WINDOWS, PORT): True},
+            SIGN,
+            id="untouched",
         ),
         pytest.param(
-            "closed", {}, {(STRANGER, LINUX, PORT): False, (STRANGER, WINDOWS, PORT): False}, SIGN, id="closed"
+            "closed",
+            {},
+            {(STRANGER, LINUX, PORT): False, (STRANGER, WINDOWS, PORT): False},
+            SIGN,
+            id="closed",
         ),
         pytest.param(
-            "unlimited", {(FRIEND, WINDOWS, PORT): True}, {(STRANGER, WINDOWS, PORT): False}, SIGN, id="unlimited"
+            "unlimited",
+            {(FRIEND, WINDOWS, PORT): True},
+            {(STRANGER, WINDOWS, PORT): False},
+            SIGN,
+            id="unlimited",
         ),
     ],
 )
-def test_a_case_names_its_paths(limits: Limits, kind: str, as_documented: Any, both: Any, witness: Any) -> None:
+def test_a_case_names_its_paths(
+    limits: Limits, kind: str, as_documented: Any, both: Any, witness: Any
+) -> None:
     (case,) = getattr(limits, kind)("XPOL-2", {"Deny": PORT})
     assert (case.claim, case.part) == ("XPOL-2", "Deny")
     assert shape(case) == (as_documented, both, witness)
@@ -107,6 +142,10 @@ def test_in_force_asks_for_the_sign_alone(limits: Limits) -> None:
 def test_under_one_change_every_case_is_judged_in_order(limits: Limits) -> None:
     limits.expect = asked = Asked()  # type: ignore[assignment]
     limits.under(
-        cases=[limits.denied("XPOL-2", {"Deny": 8081}), limits.closed("XPOL-3", {"a": 8082, "b": 8083})], because="x"
+        cases=[
+            limits.denied("XPOL-2", {"Deny": 8081}),
+            limits.closed("XPOL-3", {"a": 8082, "b": 8083}),
+        ],
+        because="x",
     )
     assert asked.judged == ["Deny", "a", "b"]

@@ -31,7 +31,10 @@ class Firewall:
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.asked += [attempt.target.host for attempt in batch if attempt.target]
-        return [observation(attempt, Verdict.CONNECTED if self.open else Verdict.TIMED_OUT) for attempt in batch]
+        return [
+            observation(attempt, Verdict.CONNECTED if self.open else Verdict.TIMED_OUT)
+            for attempt in batch
+        ]
 
     def unchanged(self, workloads: object) -> None:
         pass
@@ -61,7 +64,10 @@ def test_an_open_range_is_seen_at_other_nodes_only() -> None:
 
 
 def test_a_closed_range_is_what_the_cluster_lacks() -> None:
-    with pytest.raises(MissingCapability, match=r"not reached from node to node either: .*; open the NodePort range"):
+    with pytest.raises(
+        MissingCapability,
+        match=r"not reached from node to node either: .*; open the NodePort range",
+    ):
         ask(Firewall(open=False), THERE)
 
 

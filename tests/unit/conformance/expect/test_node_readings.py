@@ -47,7 +47,9 @@ class Nodes:
     def judge(self) -> None:
         context = Context(claims=("VXLAN-2",), keep=self.kept.extend)
         requires = Readings(context, load_timings(), self.clock)
-        requires.that(self.read, GOOD, on=PODS, because="Felix lays routes", do="restart calico-node")
+        requires.that(
+            self.read, GOOD, on=PODS, because="Felix lays routes", do="restart calico-node"
+        )
 
     @property
     def verdicts(self) -> dict[str, ClaimVerdict]:
@@ -57,7 +59,9 @@ class Nodes:
 def routes(node: str, *values: str | None) -> dict[str, Fact[str]]:
     return {
         f"route of node {node} to block 192.168.{number}.0/26 of node w9": Announced(
-            value, f"routes of node {node}: none", f"via 192.168.{number}.2 dev vxlan.calico (node w9 announces it)"
+            value,
+            f"routes of node {node}: none",
+            f"via 192.168.{number}.2 dev vxlan.calico (node w9 announces it)",
         )
         for number, value in enumerate(values)
     }
@@ -136,4 +140,8 @@ def test_a_look_that_broke_hides_no_deviation_of_another_node() -> None:
     nodes = Nodes({"l1": [ProbeBroken("node l1: nothing came")], "w1": [routes("w1", "no route")]})
     with pytest.raises(Unmet, match="route of node w1"):
         nodes.judge()
-    assert nodes.verdicts == {"l1": ClaimVerdict.INCONCLUSIVE, "l2": ClaimVerdict.CONFIRMED, "w1": ClaimVerdict.UNMET}
+    assert nodes.verdicts == {
+        "l1": ClaimVerdict.INCONCLUSIVE,
+        "l2": ClaimVerdict.CONFIRMED,
+        "w1": ClaimVerdict.UNMET,
+    }

@@ -25,7 +25,14 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 SERVER = replace(workload("server", "windows"), address="192.168.0.9")
 STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
 ADMITTED = workload("admitted")
-SERVICE = Service(name="web", namespace="ns", domain="x", cluster_ip="10.96.0.9", node_port=None, backends=(SERVER,))
+SERVICE = Service(
+    name="web",
+    namespace="ns",
+    domain="x",
+    cluster_ip="10.96.0.9",
+    node_port=None,
+    backends=(SERVER,),
+)
 
 
 @dataclass
@@ -40,7 +47,9 @@ class Town:
 
     def judge(self) -> list[Any]:
         prober = ScriptedProber({"stranger": [self._stranger], "admitted": [self._admitted]})
-        expect = Expect(prober, load_timings(), Context(claims=("XSVC-5",), keep=self.kept.extend), prober.clock)
+        expect = Expect(
+            prober, load_timings(), Context(claims=("XSVC-5",), keep=self.kept.extend), prober.clock
+        )
         direct = SERVER.tcp(8080)
         OwnNode(expect).lets_in(
             [(STRANGER, SERVICE.by_address)], direct=[(STRANGER, direct)], admitted=[(ADMITTED, direct)],
@@ -52,7 +61,9 @@ class Town:
         assert attempt.target
         if attempt.target.path is Addressing.POD_IP:
             return observation(attempt, self.directly)
-        return observation(attempt, self.at_times if self.at_times and number % 2 else self.by_service)
+        return observation(
+            attempt, self.at_times if self.at_times and number % 2 else self.by_service
+        )
 
     def _admitted(self, attempt: Attempt, number: int) -> Observation:
         return observation(attempt, self.admitted)
@@ -67,7 +78,9 @@ def test_a_stranger_that_stays_out_lifts_it() -> None:
 
 
 def test_one_that_gets_in_by_pod_address_too_shows_nothing() -> None:
-    with pytest.raises(ControlBroken, match=r"expected TIMED_OUT, observed CONNECTED.* by pod address"):
+    with pytest.raises(
+        ControlBroken, match=r"expected TIMED_OUT, observed CONNECTED.* by pod address"
+    ):
         Town(directly=UP).judge()
 
 
@@ -85,7 +98,10 @@ def test_a_path_that_is_now_open_and_now_closed_is_neither() -> None:
 
 def test_a_path_that_is_refused_each_time_is_neither_documented_nor_closed() -> None:
     town = Town(by_service=Verdict.REFUSED)
-    with pytest.raises(Nonconformance, match=r"expected CONNECTED each time, or TIMED_OUT each time, observed REFUSED"):
+    with pytest.raises(
+        Nonconformance,
+        match=r"expected CONNECTED each time, or TIMED_OUT each time, observed REFUSED",
+    ):
         town.judge()
     assert [item.verdict for item in town.kept] == [ClaimVerdict.VIOLATED]
 
@@ -93,5 +109,7 @@ def test_a_path_that_is_refused_each_time_is_neither_documented_nor_closed() -> 
 def test_it_is_about_nodes_without_an_overlay_alone() -> None:
     there = windows_nodes(facts(node("bridge", NEW), plane="l2bridge"))
     assert there.on_l2bridge() == ("bridge",)
-    with pytest.raises(NotAboutThisCluster, match=r"without an overlay \(over: overlay \(stand-in\)\)"):
+    with pytest.raises(
+        NotAboutThisCluster, match=r"without an overlay \(over: overlay \(stand-in\)\)"
+    ):
         windows_nodes(facts(node("over", NEW))).on_l2bridge()

@@ -57,7 +57,11 @@ class LetsOut(Nobody):
 
     def excuse(self, *way: Any, **how: object) -> str:
         source, _, seen = way
-        return f"NetworkPolicy friendly allows egress of {source.namespace}/{source.pod}" if seen == "open" else ""
+        return (
+            f"NetworkPolicy friendly allows egress of {source.namespace}/{source.pod}"
+            if seen == "open"
+            else ""
+        )
 
 
 def startup(
@@ -73,7 +77,9 @@ def startup(
     def by_port(verdicts: dict[int, Verdict]) -> Any:
         def make(attempt: Attempt, _: int) -> Observation:
             assert attempt.target
-            return Observation(attempt=attempt, verdict=verdicts[attempt.target.port], at=0.0, seconds=0.01)
+            return Observation(
+                attempt=attempt, verdict=verdicts[attempt.target.port], at=0.0, seconds=0.01
+            )
 
         return make
 
@@ -98,14 +104,24 @@ def test_it_is_watched_until_its_first_action_is_done_and_for_a_while_since_it_r
     watch(startup([{8080: DROPPED, 80: UP}], figures=figures)[0], *before, "acting", "done")
     assert figures == {"seconds watched": 35.0, "seconds watched since it ran": 5.0}
     with pytest.raises(Nonconformance, match=r"observed .*CONNECTED 1 time"):
-        watch(startup([*[{8080: DROPPED, 80: UP}] * 32, {8080: UP, 80: UP}])[0], *before, "acting", "done")
+        watch(
+            startup([*[{8080: DROPPED, 80: UP}] * 32, {8080: UP, 80: UP}])[0],
+            *before,
+            "acting",
+            "done",
+        )
 
 
 def test_a_first_action_that_never_ends_says_nothing_about_the_cluster() -> None:
-    with pytest.raises(EnvironmentBroken, match=r"^XPOL-11: linux-1 to windows-1 .* its first action was still acting"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"^XPOL-11: linux-1 to windows-1 .* its first action was still acting",
+    ):
         watch(startup([{8080: DROPPED, 80: UP}])[0], "acting")
     held = NewPod(["to start"], waits_for="pod x: ErrImagePull")
-    with pytest.raises(EnvironmentBroken, match="its first action was still to start: pod x: ErrImagePull"):
+    with pytest.raises(
+        EnvironmentBroken, match="its first action was still to start: pod x: ErrImagePull"
+    ):
         startup([{8080: DROPPED, 80: UP}])[0].accept_nothing(
             CLIENT, [held], beside=workload("beside").tcp(80), because="x"
         )
@@ -121,19 +137,25 @@ def test_any_answer_means_that_packets_reached_the_pod(answer: Verdict) -> None:
 @pytest.mark.parametrize("verdict", [DROPPED, UNREACHABLE, REFUSED])
 def test_a_client_that_reaches_nobody_proves_nothing(verdict: Verdict) -> None:
     with pytest.raises(
-        ControlBroken, match=r"^XPOL-11: linux-1 to linux-1 .*: control failed: .* CONNECTED, .*1 try.*a dead client"
+        ControlBroken,
+        match=r"^XPOL-11: linux-1 to linux-1 .*: control failed: .* CONNECTED, .*1 try.*a dead client",
     ):
         watch(startup([{8080: verdict, 80: verdict}])[0])
 
 
 def test_a_pod_without_a_route_yet_has_not_answered() -> None:
     watch(startup([*[{8080: UNREACHABLE, 80: UP}] * 3, {8080: DROPPED, 80: UP}])[0])
-    with pytest.raises(ControlBroken, match=r"expected TIMED_OUT, observed UNREACHABLE .*neither an answer"):
+    with pytest.raises(
+        ControlBroken, match=r"expected TIMED_OUT, observed UNREACHABLE .*neither an answer"
+    ):
         watch(startup([{8080: UNREACHABLE, 80: UP}])[0])
 
 
 def test_a_client_that_restarted_meanwhile_says_nothing() -> None:
-    with pytest.raises(EnvironmentBroken, match=r"XPOL-11  pod .* restarted 1 time, while this was seen: ns/client "):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"XPOL-11  pod .* restarted 1 time, while this was seen: ns/client ",
+    ):
         watch(startup([{8080: UP, 80: UP}], restarted=["client"])[0])
 
 
@@ -145,10 +167,13 @@ def test_whether_egress_was_held_back_is_told_and_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_policy_that_never_takes_effect_is_a_violation_whatever_the_first_action_says(connected: bool) -> None:
+def test_a_policy_that_never_takes_effect_is_a_violation_whatever_the_first_action_says(
+    connected: bool,
+) -> None:
     one, kept = startup([{80: UP}], source="pod")
     with pytest.raises(
-        Nonconformance, match=r"^XPOL-11: windows-1 does not enforce the policy: .* tries, .* not in force"
+        Nonconformance,
+        match=r"^XPOL-11: windows-1 does not enforce the policy: .* tries, .* not in force",
     ):
         one.may_have_sent([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
     assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED]
@@ -168,9 +193,9 @@ def test_of_two_new_pods_only_the_one_that_answers_is_violated() -> None:
     beside = workload("beside").tcp(80)
     with pytest.raises(Nonconformance, match=r"192\.168\.0\.77"):
         one.accept_nothing(CLIENT, [NewPod(), NewPod(pod=leaky)], beside=beside, because="x")
-    assert [(each.target, each.verdict) for each in kept if each.verdict is ClaimVerdict.VIOLATED] == [
-        ("windows-2", ClaimVerdict.VIOLATED)
-    ]
+    assert [
+        (each.target, each.verdict) for each in kept if each.verdict is ClaimVerdict.VIOLATED
+    ] == [("windows-2", ClaimVerdict.VIOLATED)]
 
 
 def test_a_first_action_that_passed_is_a_violation_where_nothing_may_leave() -> None:
@@ -185,10 +210,17 @@ def test_a_first_action_that_passed_is_a_violation_where_nothing_may_leave() -> 
         assert [each.verdict for each in kept] == [verdict]
 
 
-def test_a_first_action_that_passed_beside_a_policy_of_others_that_lets_it_out_decides_nothing() -> None:
+def test_a_first_action_that_passed_beside_a_policy_of_others_that_lets_it_out_decides_nothing() -> (
+    None
+):
     one, kept = startup([{80: UP}], source="pod")
-    one = replace(one, expect=replace(one.expect, context=replace(one.expect.context, others=LetsOut())))
-    with pytest.raises(EnvironmentBroken, match="NetworkPolicy friendly allows egress of ns/pod, and that is not this"):
+    one = replace(
+        one, expect=replace(one.expect, context=replace(one.expect.context, others=LetsOut()))
+    )
+    with pytest.raises(
+        EnvironmentBroken,
+        match="NetworkPolicy friendly allows egress of ns/pod, and that is not this",
+    ):
         one.sent_nothing([NewPod()], CLIENT.tcp(80), because="x")
     assert [each.verdict for each in kept] == [ClaimVerdict.INCONCLUSIVE]
 
@@ -223,15 +255,21 @@ def test_a_server_that_was_never_started_or_is_not_what_it_was_says_nothing_of_t
 
 def test_a_client_that_gets_past_the_policy_is_a_violation() -> None:
     one, kept = startup([{8080: UP, 80: UP}])
-    with pytest.raises(Nonconformance, match="no policy is in force that could keep the kubelet out"):
+    with pytest.raises(
+        Nonconformance, match="no policy is in force that could keep the kubelet out"
+    ):
         one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
     assert [(seen.verdict, seen.halves) for seen in kept] == [(ClaimVerdict.VIOLATED, ("closed",))]
 
 
 @pytest.mark.parametrize(
-    "verdicts", [{8080: Verdict.UNREACHABLE, 80: UP}, {8080: DROPPED, 80: DROPPED}], ids=["no route", "dead client"]
+    "verdicts",
+    [{8080: Verdict.UNREACHABLE, 80: UP}, {8080: DROPPED, 80: DROPPED}],
+    ids=["no route", "dead client"],
 )
-def test_readiness_proves_nothing_where_nothing_is_denied_or_the_client_is_dead(verdicts: dict[int, Verdict]) -> None:
+def test_readiness_proves_nothing_where_nothing_is_denied_or_the_client_is_dead(
+    verdicts: dict[int, Verdict],
+) -> None:
     one, kept = startup([verdicts])
     with pytest.raises(ControlBroken):
         one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")

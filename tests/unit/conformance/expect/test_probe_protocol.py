@@ -43,8 +43,11 @@ def test_a_policy_of_others_between_agent_and_servers_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "by", "servers"), [(WINDOWS, "", SERVERS), (LINUX, "deny", SERVERS), (WINDOWS, "deny", None)]
+    ("broken", "by", "servers"),
+    [(WINDOWS, "", SERVERS), (LINUX, "deny", SERVERS), (WINDOWS, "deny", None)],
 )
-def test_an_agent_that_says_something_else_is_broken(broken: Any, by: str, servers: Servers | None) -> None:
+def test_an_agent_that_says_something_else_is_broken(
+    broken: Any, by: str, servers: Servers | None
+) -> None:
     with pytest.raises(ProbeBroken, match="said something else"):
         check(broken, by, servers).holds([LINUX, WINDOWS], because="x")

@@ -61,7 +61,13 @@ def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Deci
     kept: list[Decision] = []
     requires = Readings(Context(claims=("IPAM-6",), keep=kept.extend))
     try:
-        requires.that(lambda name: found.get(name, {}), "one block", on=NODES, because="one network", do="release")
+        requires.that(
+            lambda name: found.get(name, {}),
+            "one block",
+            on=NODES,
+            because="one network",
+            do="release",
+        )
     except (Unmet, MissingCapability) as error:
         return error, kept
     return None, kept
@@ -69,7 +75,8 @@ def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Deci
 
 def test_each_node_that_is_read_about_is_a_decision_of_its_own() -> None:
     error, kept = on_nodes(
-        w1={"blocks of node w1": Fact("one block", "s")}, w2={"blocks of node w2": Fact("no block", "s")}
+        w1={"blocks of node w1": Fact("one block", "s")},
+        w2={"blocks of node w2": Fact("no block", "s")},
     )
     assert str(error).startswith(
         "IPAM-6  blocks of node w2  expected one block, observed no block (read once)\n  because  one network"
@@ -106,7 +113,11 @@ def test_nothing_read_is_never_a_confirmation() -> None:
 def of_the_cluster(value: str) -> list[Decision]:
     kept: list[Decision] = []
     Readings(Context(claims=("INST-2",), keep=kept.extend)).that(
-        {"a": Fact(value, "s"), "b": Fact("nothing", "s")}, "nothing", lifted="laid".__eq__, because="x", do="y"
+        {"a": Fact(value, "s"), "b": Fact("nothing", "s")},
+        "nothing",
+        lifted="laid".__eq__,
+        because="x",
+        do="y",
     )
     return kept
 

@@ -123,12 +123,18 @@ def test_where_no_dns_pod_answers_none_is_singled_out() -> None:
     text, _ = failing(lambda attempt, _: answered(attempt, 99.0), Dns())
     first, *_, last = text.splitlines()
     assert "observed DNS_FAILED (" in first
-    assert last.endswith("no DNS pod answers: look at the network and at policies between node linux-1 and their nodes")
+    assert last.endswith(
+        "no DNS pod answers: look at the network and at policies between node linux-1 and their nodes"
+    )
 
 
 def test_where_each_dns_pod_answers_the_service_is_what_fails() -> None:
-    text, _ = failing(lambda attempt, _: answered(attempt, 0.003 if attempt.target else 99.0), Dns())
-    assert text.endswith("each DNS pod answers by its own address: look at kube-proxy of node linux-1, and at policies")
+    text, _ = failing(
+        lambda attempt, _: answered(attempt, 0.003 if attempt.target else 99.0), Dns()
+    )
+    assert text.endswith(
+        "each DNS pod answers by its own address: look at kube-proxy of node linux-1, and at policies"
+    )
 
 
 def test_a_dns_pod_that_is_asked_itself_is_the_target_of_the_decision() -> None:
@@ -137,8 +143,14 @@ def test_a_dns_pod_that_is_asked_itself_is_the_target_of_the_decision() -> None:
         return answered(attempt, 99.0 if silent else 0.003)
 
     text, decided = failing(second, Dns(), at=(FIRST, SECOND))
-    assert "linux-1 to DNS A web.demo.svc.cluster.local at linux-3 (53/udp): expected" in text.splitlines()[0]
-    assert [(seen.target, str(seen.verdict)) for seen in decided] == [("linux-2", "CONFIRMED"), ("linux-3", "VIOLATED")]
+    assert (
+        "linux-1 to DNS A web.demo.svc.cluster.local at linux-3 (53/udp): expected"
+        in text.splitlines()[0]
+    )
+    assert [(seen.target, str(seen.verdict)) for seen in decided] == [
+        ("linux-2", "CONFIRMED"),
+        ("linux-3", "VIOLATED"),
+    ]
 
 
 def test_a_dns_pod_that_was_rolled_meanwhile_or_a_client_says_nothing_of_names() -> None:
@@ -147,15 +159,24 @@ def test_a_dns_pod_that_was_rolled_meanwhile_or_a_client_says_nothing_of_names()
         return answered(attempt, 99.0 if to_second else 0.003)
 
     for gone in ("coredns-2", "friend"):
-        text, decided = failing(second, Dns(), at=(FIRST, SECOND), gone=gone, fails=EnvironmentBroken)
+        text, decided = failing(
+            second, Dns(), at=(FIRST, SECOND), gone=gone, fails=EnvironmentBroken
+        )
         assert re.match(rf"CONN-6  pod ns/{gone} .* restarted 1 time, while this was seen", text)
-        assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED, ClaimVerdict.INCONCLUSIVE]
+        assert [one.verdict for one in decided] == [
+            ClaimVerdict.CONFIRMED,
+            ClaimVerdict.INCONCLUSIVE,
+        ]
     failing(second, Dns(), at=(FIRST, SECOND), gone="coredns-1")
 
 
 def test_a_short_name_that_nobody_knows_says_what_pods_are_to_search() -> None:
     def unknown(attempt: Attempt, _: int) -> Observation:
-        return observation(attempt, Verdict.NO_SUCH_NAME, detail="no A record for web.default.svc.cluster.local, web")
+        return observation(
+            attempt,
+            Verdict.NO_SUCH_NAME,
+            detail="no A record for web.default.svc.cluster.local, web",
+        )
 
     text, _ = failing(unknown, Dns())
     assert text.splitlines()[3:] == [
@@ -186,7 +207,9 @@ def test_a_name_that_dns_refuses_while_it_answers_others_is_no_fault_of_the_serv
         ("no answer from 10.96.0.10:53 for web", False),
     ],
 )
-def test_a_name_that_is_not_to_be_found_may_be_refused_where_it_is_bare(detail: str, found: bool) -> None:
+def test_a_name_that_is_not_to_be_found_may_be_refused_where_it_is_bare(
+    detail: str, found: bool
+) -> None:
     def answer(attempt: Attempt, _: int) -> Observation:
         return observation(attempt, Verdict.DNS_FAILED, detail=detail)
 
@@ -230,12 +253,20 @@ def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
     def stale(attempt: Attempt, number: int) -> Observation:
         direct = attempt.target.host if attempt.target else ""
         wrong = direct == SECOND.address or (not direct and number % 2 == 0)
-        return replace(answered(attempt), answers=("10.96.0.9", "10.96.0.8")) if wrong else answered(attempt)
+        return (
+            replace(answered(attempt), answers=("10.96.0.9", "10.96.0.8"))
+            if wrong
+            else answered(attempt)
+        )
 
     text, _ = failing(stale, Dns())
     first, *rest = text.splitlines()
-    assert ", and DNS pod ns/coredns-2 (linux, node linux-3) tells otherwise than the rest (" in first
-    assert "  DNS pods  ns/coredns-2 (linux, node linux-3): RESOLVED to 10.96.0.8, 10.96.0.9" in rest
+    assert (
+        ", and DNS pod ns/coredns-2 (linux, node linux-3) tells otherwise than the rest (" in first
+    )
+    assert (
+        "  DNS pods  ns/coredns-2 (linux, node linux-3): RESOLVED to 10.96.0.8, 10.96.0.9" in rest
+    )
 
 
 def test_where_every_dns_pod_tells_the_same_none_is_singled_out() -> None:
@@ -245,7 +276,9 @@ def test_where_every_dns_pod_tells_the_same_none_is_singled_out() -> None:
 
 def without_aaaa(rcode: str) -> Expect:
     def answer(attempt: Attempt, _: int) -> Observation:
-        return replace(observation(attempt, Verdict.NO_SUCH_NAME, detail=f"no record: {rcode}"), rcode=rcode)
+        return replace(
+            observation(attempt, Verdict.NO_SUCH_NAME, detail=f"no record: {rcode}"), rcode=rcode
+        )
 
     prober = ScriptedProber({"friend": [answer]})
     return Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
@@ -257,9 +290,13 @@ def test_an_empty_answer_is_right_for_the_aaaa_of_a_name_that_has_only_a() -> No
 
 def test_a_name_that_exists_is_not_to_be_denied_because_it_has_no_aaaa() -> None:
     with pytest.raises(Nonconformance) as failed:
-        without_aaaa("NXDOMAIN").resolves(FRIEND, "web.demo", [], record="AAAA", because="it exists")
+        without_aaaa("NXDOMAIN").resolves(
+            FRIEND, "web.demo", [], record="AAAA", because="it exists"
+        )
     first, *_, last = str(failed.value).splitlines()
-    assert "expected an empty answer (NOERROR, no AAAA), observed NO_SUCH_NAME (NXDOMAIN) (" in first
+    assert (
+        "expected an empty answer (NOERROR, no AAAA), observed NO_SUCH_NAME (NXDOMAIN) (" in first
+    )
     assert first.endswith(": web.demo has an A record, which NXDOMAIN denies")
     assert "look for template or rewrite rules in CoreDNS' Corefile" in last
 

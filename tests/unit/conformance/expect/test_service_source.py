@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, NotAboutThisCluster, ProbeBroken
+from conformance.errors import (
+    ControlBroken,
+    MissingCapability,
+    Nonconformance,
+    NotAboutThisCluster,
+    ProbeBroken,
+)
 from conformance.expect.addresses import Addresses
 from conformance.expect.context import Context
 from conformance.expect.service_source import ServiceSource
@@ -31,11 +37,20 @@ OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
 CLIENT = replace(workload("client", "windows"), address="192.168.0.70")
 STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
 SERVER = replace(workload("server"), address="192.168.0.9")
-SERVICE = Service(name="web", namespace="ns", domain="x", cluster_ip="10.96.0.9", node_port=None, backends=(SERVER,))
+SERVICE = Service(
+    name="web",
+    namespace="ns",
+    domain="x",
+    cluster_ip="10.96.0.9",
+    node_port=None,
+    backends=(SERVER,),
+)
 OWN, SOURCE_VIP, NODE = CLIENT.address, "192.168.0.66", "10.0.0.11"
 
 
-def node(name: str, build: tuple[int, int], *, schedulable: bool = True, dsr: bool | None = True) -> NodeFacts:
+def node(
+    name: str, build: tuple[int, int], *, schedulable: bool = True, dsr: bool | None = True
+) -> NodeFacts:
     return NodeFacts(
         name=name, os="windows", address=NODE, ready=True, schedulable=schedulable, control_plane=False,
         kernel_version="", os_image="", container_runtime="", windows_build=build,
@@ -69,11 +84,20 @@ class Town:
 
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
-        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), prober.clock)
+        expect = Expect(
+            prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), prober.clock
+        )
         known = facts(node("windows-1", NEW, dsr=dsr), **about)
         there = windows_nodes(known)
         (there.with_dsr if dsr else there.without_dsr)()
-        return ServiceSource(expect, known, PodPairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address, there)
+        return ServiceSource(
+            expect,
+            known,
+            PodPairs([(CLIENT, SERVER)]),
+            STRANGER,
+            lambda _: SERVICE.by_address,
+            there,
+        )
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
         assert attempt.target
@@ -85,7 +109,9 @@ class Town:
         by_service = self.at_times if self.at_times and number % 2 else self.by_service
         by_service = self.datagrams or by_service if attempt.kind is Kind.UDP else by_service
         seen = self.directly if path is Addressing.POD_IP else by_service
-        return observation(attempt, UP, seen_client=seen if attempt.source.pod == "client" else STRANGER.address)
+        return observation(
+            attempt, UP, seen_client=seen if attempt.source.pod == "client" else STRANGER.address
+        )
 
 
 BY_ADDRESS, BY_SERVICE = ("client", Addressing.POD_IP), ("client", Addressing.CLUSTER_IP)
@@ -138,7 +164,10 @@ def test_another_address_than_the_planes_is_a_violation(plane: str) -> None:
     first, *rest = str(raised.value).splitlines()
     assert first.startswith("SVC-1: windows-1 to Service web (80/tcp): ")
     whose = {SOURCE_VIP: "source VIP of windows-1", NODE: "address of node windows-1"}
-    assert f"expected source {right} ({whose[right]}), observed source {wrong} ({whose[wrong]}) (" in first
+    assert (
+        f"expected source {right} ({whose[right]}), observed source {wrong} ({whose[wrong]}) ("
+        in first
+    )
     assert any("--enable-dsr False" in line for line in rest)
     limited(Town(by_service=right), ALONE, plane=plane)
 
@@ -148,12 +177,18 @@ def test_a_client_that_is_seen_and_admitted_confirms_dsr() -> None:
 
 
 def test_a_rewritten_source_violates_dsr() -> None:
-    with pytest.raises(Nonconformance, match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 "):
+    with pytest.raises(
+        Nonconformance,
+        match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 ",
+    ):
         capable(Town(), EVERYWHERE)
 
 
 def test_datagrams_whose_source_is_rewritten_violate_dsr_too() -> None:
-    with pytest.raises(Nonconformance, match=r"80/udp.*expected source 192.168.0.70 .*, observed source 192.168.0.66"):
+    with pytest.raises(
+        Nonconformance,
+        match=r"80/udp.*expected source 192.168.0.70 .*, observed source 192.168.0.66",
+    ):
         capable(Town(by_service=OWN, datagrams=SOURCE_VIP), EVERYWHERE)
 
 
@@ -166,7 +201,10 @@ def test_a_neighbour_that_is_admitted_too_violates_both() -> None:
 
 
 def test_a_source_that_is_rewritten_at_times_violates_dsr() -> None:
-    with pytest.raises(Nonconformance, match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 "):
+    with pytest.raises(
+        Nonconformance,
+        match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 ",
+    ):
         capable(Town(by_service=OWN, at_times=SOURCE_VIP), EVERYWHERE)
 
 
@@ -187,7 +225,9 @@ def test_a_source_that_is_now_kept_and_now_not_is_a_violation_and_no_lifted_limi
             self.by_service = (OWN, SOURCE_VIP)[self.asked % 2]
             return super()._answer(attempt, round_)
 
-    with pytest.raises(Nonconformance, match=r"observed source 192\.168\.0\..* 2 times, .* 1 time, last .*3 tries"):
+    with pytest.raises(
+        Nonconformance, match=r"observed source 192\.168\.0\..* 2 times, .* 1 time, last .*3 tries"
+    ):
         limited(Wavering(), ALONE)
 
 
@@ -202,9 +242,13 @@ def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
         ("overlay", False, SOURCE_VIP), ("overlay", True, NODE), ("l2bridge", False, NODE), ("l2bridge", True, NODE),
     ],
 )  # fmt: skip
-def test_the_address_follows_from_plane_and_backend(plane: str, host_network: bool, expected: str) -> None:
+def test_the_address_follows_from_plane_and_backend(
+    plane: str, host_network: bool, expected: str
+) -> None:
     backend: Workload = replace(SERVER, host_network=host_network)
-    assert Addresses(facts(node("windows-1", NEW), plane=plane)).through_service(CLIENT, backend) == (expected,)
+    assert Addresses(facts(node("windows-1", NEW), plane=plane)).through_service(
+        CLIENT, backend
+    ) == (expected,)
 
 
 def test_no_address_is_guessed_for_a_plane_that_is_not_known() -> None:
@@ -218,8 +262,13 @@ def test_in_flannels_overlay_the_address_is_what_kube_proxy_was_told(host_networ
     known = Addresses(facts(flannel), lambda name: Fact("10.244.2.9", f"command line on {name}"))
     backend = replace(SERVER, host_network=host_network)
     assert known.through_service(CLIENT, backend) == ((NODE if host_network else "10.244.2.9"),)
-    silent = Addresses(facts(flannel), lambda name: Fact(None, f"no HostProcess pod runs on {name}"))
-    with pytest.raises(MissingCapability, match=r"kube-proxy's --source-vip \(no HostProcess pod runs on windows-1\)"):
+    silent = Addresses(
+        facts(flannel), lambda name: Fact(None, f"no HostProcess pod runs on {name}")
+    )
+    with pytest.raises(
+        MissingCapability,
+        match=r"kube-proxy's --source-vip \(no HostProcess pod runs on windows-1\)",
+    ):
         silent.through_service(CLIENT, SERVER)
 
 
@@ -232,10 +281,14 @@ def own_node(plane: str, **town: Any) -> tuple[ServiceSource, Town]:
 
 def test_without_an_overlay_a_backend_on_the_clients_node_is_another_claims_matter() -> None:
     source, _ = own_node("l2bridge", by_service=NODE)
-    with pytest.raises(NotAboutThisCluster, match=r"come to backends there with its address.*see XSVC-5"):
+    with pytest.raises(
+        NotAboutThisCluster, match=r"come to backends there with its address.*see XSVC-5"
+    ):
         source.is_rewritten(because="no DSR")
     source, _ = own_node("l2bridge", by_service=SOURCE_VIP)
-    with pytest.raises(Nonconformance, match=r"expected source 10\.0\.0\.11"):  # the address itself is decided
+    with pytest.raises(
+        Nonconformance, match=r"expected source 10\.0\.0\.11"
+    ):  # the address itself is decided
         source.is_rewritten(because="no DSR")
 
 
@@ -250,7 +303,9 @@ def test_where_the_source_is_kept_or_an_overlay_is_it_stays_this_claims() -> Non
 
 def windows_nodes(known: Facts) -> WindowsNodes:
     return WindowsNodes(
-        known, Placement(known), lambda name: next(item.dsr for item in known.nodes if item.name == name)
+        known,
+        Placement(known),
+        lambda name: next(item.dsr for item in known.nodes if item.name == name),
     )
 
 
@@ -263,13 +318,19 @@ def test_in_a_mixed_cluster_each_claim_gets_its_node() -> None:
     assert (mixed.with_dsr(), mixed.without_dsr()) == (("new",), ("old", "off"))
     assert mixed.undecided == {}
     assert mixed.of_build(">=17763 <17763.1432") == ("old",)
-    assert nodes(node("new", NEW), node("able", ABLE), node("old", OLD)).all() == ("new", "able", "old")
+    assert nodes(node("new", NEW), node("able", ABLE), node("old", OLD)).all() == (
+        "new",
+        "able",
+        "old",
+    )
 
 
 def test_without_the_flag_no_node_has_it_and_the_claim_is_not_about_the_cluster() -> None:
     plain = nodes(node("new", NEW, dsr=False), node("old", OLD))
     assert plain.without_dsr() == ("new", "old")
-    with pytest.raises(NotAboutThisCluster, match=r"with direct server return \(new: stand-in; old: its build"):
+    with pytest.raises(
+        NotAboutThisCluster, match=r"with direct server return \(new: stand-in; old: its build"
+    ):
         plain.with_dsr()
 
 
@@ -281,7 +342,9 @@ def test_a_node_of_which_it_is_not_known_is_looked_at_and_not_judged() -> None:
 
 
 @pytest.mark.parametrize("seen", [OWN, SOURCE_VIP])
-def test_where_it_is_not_known_the_source_that_was_seen_is_named_and_nothing_decided(seen: str) -> None:
+def test_where_it_is_not_known_the_source_that_was_seen_is_named_and_nothing_decided(
+    seen: str,
+) -> None:
     town = Town(by_service=seen)
     source = town.source(dsr=None)
     words = rf"node windows-1 uses direct server return is not known; the server saw source {re.escape(seen)} "

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+    ProbeBroken,
+)
 from conformance.expect.context import Context
 from conformance.expect.sizes import HEADERS, Sizes
 from conformance.expect.traffic import Expect
@@ -18,10 +24,19 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, told, workload
+from tests.unit.conformance.expect.stand_ins import (
+    Clock,
+    ImmediateAsking,
+    observation,
+    told,
+    workload,
+)
 
 LINUX, LINUX_SERVER = workload("linux-client"), workload("linux-server")
-WINDOWS, WINDOWS_SERVER = workload("windows-client", "windows"), workload("windows-server", "windows")
+WINDOWS, WINDOWS_SERVER = (
+    workload("windows-client", "windows"),
+    workload("windows-server", "windows"),
+)
 NODE = workload("linux-node")
 
 
@@ -63,7 +78,9 @@ class Net:
             return self.away[self.batches]
         assert attempt.kind is Kind.UDP
         size = len(attempt.request) + HEADERS
-        if size > (self.way if self.batches >= self.told_after else self.own.get(attempt.source.pod, 1450)):
+        if size > (
+            self.way if self.batches >= self.told_after else self.own.get(attempt.source.pod, 1450)
+        ):
             return Verdict.PROHIBITED
         if size in self.lost_once:
             self.lost_once.remove(size)
@@ -71,9 +88,13 @@ class Net:
         return Verdict.CONNECTED if size <= self.way else Verdict.TIMED_OUT
 
 
-def sizes(net: Net, kept: list[Decision] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
+def sizes(
+    net: Net, kept: list[Decision] | None = None, figures: dict[str, float | str] | None = None
+) -> Sizes:
     taken = figures if figures is not None else {}
-    context = Context(claims=("CONN-3",), record=taken.__setitem__, keep=(kept if kept is not None else []).extend)
+    context = Context(
+        claims=("CONN-3",), record=taken.__setitem__, keep=(kept if kept is not None else []).extend
+    )
     return Sizes(Expect(net, load_timings(), context, net.clock))
 
 
@@ -88,7 +109,9 @@ def test_the_largest_packet_is_found_to_the_byte_in_few_batches(mtu: int) -> Non
 def test_a_server_that_is_away_for_a_batch_changes_nothing() -> None:
     for batch in range(1, 12):
         for how in (Verdict.TIMED_OUT, Verdict.REFUSED):
-            there, back = sizes(Net(away={batch: how})).carries([(LINUX, LINUX_SERVER)], because="x")
+            there, back = sizes(Net(away={batch: how})).carries(
+                [(LINUX, LINUX_SERVER)], because="x"
+            )
             assert (there.mtu, back.mtu) == (1450, 1450)
 
 
@@ -101,7 +124,10 @@ def test_each_way_is_measured_by_itself_and_recorded() -> None:
     net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float | str]()
     there, back = sizes(net, figures=figures).carries([(LINUX, WINDOWS_SERVER)], because="x")
     assert (there.mtu, back.mtu) == (1440, 1450)
-    assert figures.items() >= {"MTU linux->windows, bytes": 1440, "MTU windows->linux, bytes": 1450}.items()
+    assert (
+        figures.items()
+        >= {"MTU linux->windows, bytes": 1440, "MTU windows->linux, bytes": 1450}.items()
+    )
 
 
 def test_a_packet_lost_by_chance_changes_nothing() -> None:
@@ -117,7 +143,10 @@ def test_silence_above_the_largest_packet_is_a_black_hole() -> None:
 
 
 def test_a_black_hole_on_one_pair_s_way_leaves_the_other_pair_s_verdict_alone() -> None:
-    net, kept = Net(own={"linux-client": 1450, "linux-node": 1350, "linux-server": 1350}, way=1350), list[Decision]()
+    net, kept = (
+        Net(own={"linux-client": 1450, "linux-node": 1350, "linux-server": 1350}, way=1350),
+        list[Decision](),
+    )
     with pytest.raises(Nonconformance, match="linux-client"):
         sizes(net, kept).carries([(LINUX, LINUX_SERVER), (NODE, LINUX_SERVER)], because="x")
     assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED, *[ClaimVerdict.CONFIRMED] * 3]
@@ -128,7 +157,9 @@ def test_a_black_hole_is_told_with_every_try_and_what_passed_beside_it() -> None
         sizes(Net(way=1350)).carries([(LINUX, LINUX_SERVER)], because="x")
     first, *rest = str(raised.value).splitlines()
     assert "(6 tries, " in first
-    assert any("packets of 576 bytes in the same rounds: CONNECTED (3 of 3)" in line for line in rest)
+    assert any(
+        "packets of 576 bytes in the same rounds: CONNECTED (3 of 3)" in line for line in rest
+    )
     assert len(raised.value.seen) == 6
 
 
@@ -138,7 +169,9 @@ def test_a_hole_of_which_the_sender_is_told_is_none() -> None:
 
 
 def test_a_pod_that_restarted_meanwhile_is_no_black_hole() -> None:
-    with pytest.raises(EnvironmentBroken, match=r"CONN-3  pod .* restarted 1 time, while this was seen: ns/"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"CONN-3  pod .* restarted 1 time, while this was seen: ns/"
+    ):
         sizes(Net(way=1350, restarted=True)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
@@ -149,7 +182,9 @@ def test_only_silence_is_a_black_hole(how: Verdict) -> None:
             found = super()._verdict(attempt)
             return how if found is Verdict.TIMED_OUT else found
 
-    with pytest.raises(ProbeBroken if how is Verdict.ABORTED else ControlBroken, match=f"observed {how}"):
+    with pytest.raises(
+        ProbeBroken if how is Verdict.ABORTED else ControlBroken, match=f"observed {how}"
+    ):
         sizes(Odd(way=1350)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
@@ -159,9 +194,13 @@ def test_a_server_that_hears_nothing_breaks_the_control() -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", [(WINDOWS, LINUX_SERVER), (WINDOWS, WINDOWS_SERVER)], ids=["windows->linux", "windows->windows"]
+    "pair",
+    [(WINDOWS, LINUX_SERVER), (WINDOWS, WINDOWS_SERVER)],
+    ids=["windows->linux", "windows->windows"],
 )
-def test_a_black_hole_on_the_way_from_a_windows_pod_is_a_violation_too(pair: tuple[Workload, Workload]) -> None:
+def test_a_black_hole_on_the_way_from_a_windows_pod_is_a_violation_too(
+    pair: tuple[Workload, Workload],
+) -> None:
     net, kept = Net(own={pair[1].pod: 1350}, way=1350), list[Decision]()
     with pytest.raises(
         Nonconformance,
@@ -185,7 +224,8 @@ def test_a_way_that_cannot_be_measured_leaves_the_other_ways_verdicts_alone() ->
 
 def test_no_large_packet_at_all_is_no_size() -> None:
     with pytest.raises(
-        ProbeBroken, match=r"CONN-3: .* TIMED_OUT .2 tries, .*small datagrams pass, but none of 576 bytes"
+        ProbeBroken,
+        match=r"CONN-3: .* TIMED_OUT .2 tries, .*small datagrams pass, but none of 576 bytes",
     ):
         sizes(Net(way=500)).carries([(LINUX, LINUX_SERVER)], because="x")
 
@@ -214,11 +254,16 @@ def test_windows_pods_with_the_mtu_that_is_set_lift_the_limitation() -> None:
 
 
 def test_a_setting_that_linux_does_not_follow_decides_nothing() -> None:
-    with pytest.raises(ControlBroken, match=r"CONN-3: .* expected an MTU of 1440, observed one of 1450 .* 1440 is set"):
+    with pytest.raises(
+        ControlBroken,
+        match=r"CONN-3: .* expected an MTU of 1440, observed one of 1450 .* 1440 is set",
+    ):
         ignored(Net(own={"linux-node": 1500}), 1440)
 
 
-@pytest.mark.parametrize(("value", "why"), [(None, "no MTU is set"), (1450, "is what Windows takes by itself")])
+@pytest.mark.parametrize(
+    ("value", "why"), [(None, "no MTU is set"), (1450, "is what Windows takes by itself")]
+)
 def test_without_a_telling_setting_nothing_is_decided(value: int | None, why: str) -> None:
     with pytest.raises(MissingCapability, match=why):
         ignored(Net(own={"linux-client": 1450, "linux-node": 1500}), value)

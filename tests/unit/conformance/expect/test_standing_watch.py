@@ -35,13 +35,20 @@ BEGAN = 1000.0
 
 
 def path(
-    way: Way, *verdicts: Verdict, ends: Sequence[str] = (), before: bool = True, gone: float = 0.0, udp: bool = False
+    way: Way,
+    *verdicts: Verdict,
+    ends: Sequence[str] = (),
+    before: bool = True,
+    gone: float = 0.0,
+    udp: bool = False,
 ) -> Watched:
     """Asked once a second, with these answers."""
     source, server = (PODS[name] for name in ends or ENDS[way])
     target, kind = (server.udp(8080), Kind.UDP) if udp else (server.tcp(8080), Kind.TCP)
     attempt = Attempt(source=source, target=target, kind=kind, give_up_after=1)
-    one = Watched(node="linux-1", way=way, attempt=attempt, before=before, gone=gone and BEGAN + gone)
+    one = Watched(
+        node="linux-1", way=way, attempt=attempt, before=before, gone=gone and BEGAN + gone
+    )
     for second, verdict in enumerate(verdicts):
         one.heard(BEGAN + second, replace(observation(attempt, verdict), attempt=attempt))
     return one
@@ -84,9 +91,17 @@ def watch(
     return decided
 
 
-def turn(test: str, began: float, ended: float, *nodes: str, kind: str = "shared") -> dict[str, Any]:
+def turn(
+    test: str, began: float, ended: float, *nodes: str, kind: str = "shared"
+) -> dict[str, Any]:
     """One test that ran in these seconds."""
-    return {"test": f"a.py::{test}", "began": BEGAN + began, "released": BEGAN + ended, "nodes": nodes, "kind": kind}
+    return {
+        "test": f"a.py::{test}",
+        "began": BEGAN + began,
+        "released": BEGAN + ended,
+        "nodes": nodes,
+        "kind": kind,
+    }
 
 
 def opens(at: int, seconds: int) -> list[Verdict]:
@@ -103,20 +118,32 @@ def test_a_denied_path_that_opens_is_told_with_the_node_the_second_and_what_happ
     with pytest.raises(Nonconformance) as told:
         watch(opened=opens(30, 3), turns=[turn("test_x", 20, 33), turn("test_y", 0, 9)])
     first = str(told.value).splitlines()[0]
-    assert "policy of node linux-1 was lost in second 30 of the watch (during test_x; Service web/shop came)" in first
+    assert (
+        "policy of node linux-1 was lost in second 30 of the watch (during test_x; Service web/shop came)"
+        in first
+    )
     assert "observed CONNECTED (3 tries" in first
 
 
-def test_what_opens_for_datagrams_alone_is_told_and_what_no_datagram_reached_before_shows_nothing() -> None:
-    with pytest.raises(Nonconformance, match=r"8080/udp.*policy of node linux-1 was lost in second 30"):
+def test_what_opens_for_datagrams_alone_is_told_and_what_no_datagram_reached_before_shows_nothing() -> (
+    None
+):
+    with pytest.raises(
+        Nonconformance, match=r"8080/udp.*policy of node linux-1 was lost in second 30"
+    ):
         watch(datagrams=opens(30, 3))
-    with pytest.raises(ControlBroken, match=r"the path in by UDP .* was not open before the policies"):
+    with pytest.raises(
+        ControlBroken, match=r"the path in by UDP .* was not open before the policies"
+    ):
         watch(answered=False)
 
 
 def test_a_single_connection_is_a_note() -> None:
     (one,) = watch(opened=opens(30, 1))
-    assert "one connection got through in second 30 of the watch, which alone shows nothing" in one.reason
+    assert (
+        "one connection got through in second 30 of the watch, which alone shows nothing"
+        in one.reason
+    )
 
 
 def test_answers_that_are_neither_are_no_opening() -> None:
@@ -124,7 +151,9 @@ def test_answers_that_are_neither_are_no_opening() -> None:
 
 
 @pytest.mark.parametrize("nodes", [(), ("linux-1",), ("linux-2",)])
-def test_what_opens_while_the_run_had_an_ends_node_is_excused_until_it_was_closed_again(nodes: tuple[str, ...]) -> None:
+def test_what_opens_while_the_run_had_an_ends_node_is_excused_until_it_was_closed_again(
+    nodes: tuple[str, ...],
+) -> None:
     drain = turn("drain", 19, 25, *nodes, kind="node" if nodes else "cluster")
     assert watch(opened=opens(20, 30), turns=[drain])
 
@@ -166,16 +195,23 @@ class Judges(Nobody):
 
     def excuse(self, *way: object, **how: Any) -> str:
         named = f"{way[2]} at {how['at']}"
-        return next((f"{one.label} may give {named}" for one in how.get("among", ()) if named in one.name), "")
+        return next(
+            (f"{one.label} may give {named}" for one in how.get("among", ()) if named in one.name),
+            "",
+        )
 
 
 def edit(at: float, could: str) -> Edit:
     """Of a policy that could give what is named so."""
-    one = ForeignPolicy(kind="GlobalNetworkPolicy", name=could, namespace="", api="", uid="u", version="1", spec={})
+    one = ForeignPolicy(
+        kind="GlobalNetworkPolicy", name=could, namespace="", api="", uid="u", version="1", spec={}
+    )
     return Edit(at=BEGAN + at, what="it came", policies=(one,))
 
 
-def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_decides_nothing() -> None:
+def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_decides_nothing() -> (
+    None
+):
     told = r"GlobalNetworkPolicy .* may give open at target \(it came\), and that is not this run's"
     with pytest.raises(EnvironmentBroken, match=told):
         watch(opened=opens(30, 3), foreign=(edit(29, "open at target"),), others=Judges())
@@ -183,9 +219,16 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
     with pytest.raises(EnvironmentBroken, match="may give closed at both"):
         watch(allowed=shut, foreign=(edit(19, "closed at both"),), others=Judges())
     own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in went by somebody's doing", policies=())
-    with pytest.raises(EnvironmentBroken, match="NetworkPolicy ns/in went by somebody's doing, and that is not this"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match="NetworkPolicy ns/in went by somebody's doing, and that is not this",
+    ):
         watch(opened=opens(30, 3), foreign=(own,), others=Judges())
-    for other in (edit(10, "open at target"), edit(29, "open at source"), edit(29, "closed at both")):
+    for other in (
+        edit(10, "open at target"),
+        edit(29, "open at source"),
+        edit(29, "closed at both"),
+    ):
         with pytest.raises(Nonconformance, match="was lost in second 30"):
             watch(opened=opens(30, 3), foreign=(other,), others=Judges())
     with pytest.raises(Nonconformance, match="closed what it allows"):
@@ -211,7 +254,10 @@ def test_a_policy_of_others_that_stayed_excuses_what_was_so_from_the_beginning_a
 
 
 def test_a_path_of_which_nothing_more_was_heard_decides_nothing() -> None:
-    with pytest.raises(EnvironmentBroken, match="path in of node linux-1 was heard of for the last time in second 19"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match="path in of node linux-1 was heard of for the last time in second 19",
+    ):
         watch(opened=[DROPPED] * 20)
     drained = [turn("drain", 15, 58, "linux-1", kind="node")]
     (one,) = watch(opened=[DROPPED] * 20, turns=drained)

@@ -27,7 +27,9 @@ def test_tries_of_all_tests_add_up_by_direction() -> None:
     )
     tried = found.tries["linux->windows"]
     assert (tried.attempts, tried.by_tries, tried.resent) == (6, {1: 4, 4: 2}, 5)
-    assert lines(found) == ["convergence linux->windows: 4/6 on first try, 2 after 4 tries; 5 sent again"]
+    assert lines(found) == [
+        "convergence linux->windows: 4/6 on first try, 2 after 4 tries; 5 sent again"
+    ]
 
 
 def test_percentiles_are_durations_that_were_seen() -> None:

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem, Wavered
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    Nonconformance,
+    ProbeBroken,
+    UsageProblem,
+    Wavered,
+)
 from conformance.expect.late import REMEDY
 from conformance.expect.others import Nobody
 from conformance.model.attempt import Attempt
@@ -128,7 +135,9 @@ def test_a_loss_without_recovery_on_a_machine_that_is_late_says_nothing_only_whe
 def test_a_control_stream_that_is_lost_is_never_excused() -> None:
     expected = Expectations(ScriptedStreams(LOST))
     on_a_late_machine(expected)
-    assert isinstance(expected.streams.violation(LOST, "it to survive", "it was not touched"), Nonconformance)
+    assert isinstance(
+        expected.streams.violation(LOST, "it to survive", "it was not touched"), Nonconformance
+    )
 
 
 def test_a_violation_names_its_way_so_that_evidence_is_read_of_both_ends() -> None:
@@ -151,7 +160,10 @@ def test_a_policy_of_others_that_came_since_it_was_opened_explains_a_loss() -> N
     expected.streams.expect = replace(expected.expect, context=context)
     wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
     assert isinstance(wrong, Wavered)
-    assert "GlobalNetworkPolicy company-wide denies ingress of ns/windows, and that is not this run's" in str(wrong)
+    assert (
+        "GlobalNetworkPolicy company-wide denies ingress of ns/windows, and that is not this run's"
+        in str(wrong)
+    )
     opened = LOST.timeline[0][0].at - unix(0.0)
     assert asked[0]["since"] == asked[0]["otherwise"] == pytest.approx(opened, abs=1.0)
 
@@ -238,7 +250,9 @@ def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no
     assert (opened, policy.closed, expected.kept) == ([False], True, [])
 
 
-def test_a_stream_that_the_policy_s_laying_lost_is_opened_again_and_says_nothing_about_the_change() -> None:
+def test_a_stream_that_the_policy_s_laying_lost_is_opened_again_and_says_nothing_about_the_change() -> (
+    None
+):
     expected = Expectations(ScriptedStreams(BACK, BACK, WELL))
     changed(expected)
     expected.survive_or_reconnect()
@@ -267,18 +281,26 @@ def test_a_stream_that_came_back_once_and_does_not_open_again_is_a_violation(clo
     with pytest.raises(Nonconformance, match=said):
         expected.begin(policy)
     assert expected.kept[-1].verdict is ClaimVerdict.VIOLATED
-    assert len(expected.kept) == (1 if closes else 2), "that the policy does not close the path is another"
+    assert len(expected.kept) == (1 if closes else 2), (
+        "that the policy does not close the path is another"
+    )
 
 
 def test_a_witness_that_the_policies_do_not_close_is_a_violation() -> None:
     expected = Expectations(ScriptedStreams(WELL))
-    with pytest.raises(Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/linux "):
+    with pytest.raises(
+        Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/linux "
+    ):
         expected.begin(Policy(expected, closes=False))
-    assert [(seen.verdict, seen.halves) for seen in expected.kept] == [(ClaimVerdict.VIOLATED, ("closed",))]
+    assert [(seen.verdict, seen.halves) for seen in expected.kept] == [
+        (ClaimVerdict.VIOLATED, ("closed",))
+    ]
 
 
 @pytest.mark.parametrize("lasts", [0.5, 1.0, 2.0])
-def test_a_loss_of_the_guest_s_packets_is_not_taken_for_a_policy_that_closes_its_way(lasts: float) -> None:
+def test_a_loss_of_the_guest_s_packets_is_not_taken_for_a_policy_that_closes_its_way(
+    lasts: float,
+) -> None:
     expected = Expectations(ScriptedStreams(WELL))
     policy = Policy(expected, closes=False)
     length = lasts * TIMINGS.linux.tcp_give_up
@@ -301,7 +323,9 @@ def test_a_witness_that_one_packet_got_through_to_did_not_open() -> None:
     def once(attempt: Attempt, number: int) -> Observation:
         assert callable(guest)
         calls.append(attempt)
-        return observation(attempt, Verdict.CONNECTED) if len(calls) == 1 else guest(attempt, number)
+        return (
+            observation(attempt, Verdict.CONNECTED) if len(calls) == 1 else guest(attempt, number)
+        )
 
     expected.prober.answers["linux"] = [once]
     with pytest.raises(ControlBroken, match="control after the change failed"):
@@ -321,13 +345,17 @@ def test_a_stream_lost_for_good_is_its_own_witness() -> None:
     changed(expected, opens_after=1e6)
     with pytest.raises(Nonconformance, match="a new connection within"):
         expected.survive_or_reconnect()
-    assert [(seen.target, seen.verdict) for seen in expected.kept] == [("windows-1", ClaimVerdict.VIOLATED)]
+    assert [(seen.target, seen.verdict) for seen in expected.kept] == [
+        ("windows-1", ClaimVerdict.VIOLATED)
+    ]
 
 
 @pytest.mark.parametrize("closes", [True, False])
 def test_a_stream_that_the_policy_s_laying_lost_for_good_is_a_violation(closes: bool) -> None:
     expected = Expectations(ScriptedStreams(LOST))
-    with pytest.raises(Nonconformance, match=r"expected a new connection within .* observed client RESET"):
+    with pytest.raises(
+        Nonconformance, match=r"expected a new connection within .* observed client RESET"
+    ):
         expected.begin(Policy(expected, closes=closes))
     assert {(seen.source, seen.target, seen.verdict) for seen in expected.kept} == {
         ("linux-1", "windows-1", ClaimVerdict.VIOLATED)
@@ -339,7 +367,9 @@ def test_a_stream_that_the_policy_s_laying_lost_for_good_is_a_violation(closes: 
 def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
     expected = Expectations(ScriptedStreams(BACK, control=control))
     changed(expected)
-    with pytest.raises(Nonconformance, match=r"control stream \(Linux to Linux\) to survive at both ends, observed"):
+    with pytest.raises(
+        Nonconformance, match=r"control stream \(Linux to Linux\) to survive at both ends, observed"
+    ):
         expected.survive_or_reconnect()
 
 
@@ -352,17 +382,25 @@ def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
         ("v3.30.4", WELL, "not observed"),
     ],
 )
-def test_an_irrelevant_change_loses_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
+def test_an_irrelevant_change_loses_nothing_from_v3_31_on(
+    version: str, found: StreamState, outcome: str
+) -> None:
     expected = Expectations(ScriptedStreams(found), version)
     changed(expected)
 
     def survive() -> None:
         expected.connections_during_change.survive(
-            [(LINUX, WINDOWS)], survives=CONTROL, opened=[GUEST], because="a label that nobody selects"
+            [(LINUX, WINDOWS)],
+            survives=CONTROL,
+            opened=[GUEST],
+            because="a label that nobody selects",
         )
 
     if outcome == "violated":
-        with pytest.raises(Nonconformance, match=r"both ends to survive under Calico v3\.31\.0, observed client RESET"):
+        with pytest.raises(
+            Nonconformance,
+            match=r"both ends to survive under Calico v3\.31\.0, observed client RESET",
+        ):
             survive()
     else:
         survive()
@@ -373,11 +411,15 @@ def test_what_policies_close_stays_closed() -> None:
     expected = Expectations(ScriptedStreams(BACK))
     changed(expected)
     with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
-        expected.survive_or_reconnect(opened=(), still_closed=[GUEST], restarts=[Restart()], because="Felix restarts")
+        expected.survive_or_reconnect(
+            opened=(), still_closed=[GUEST], restarts=[Restart()], because="Felix restarts"
+        )
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
-def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
+def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(
+    found: StreamState,
+) -> None:
     expected = Expectations(ScriptedStreams(found))
     expected.begin(Policy(expected))
     expected.survive_or_reconnect(opened=(), still_closed=[GUEST], restarts=[Restart()])
@@ -401,7 +443,9 @@ def test_streams_are_watched_while_what_is_closed_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
-def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found: StreamState) -> None:
+def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(
+    found: StreamState,
+) -> None:
     expected = Expectations(ScriptedStreams(found))
     expected.begin(Policy(expected))
     with pytest.raises(ControlBroken, match="nothing shows that the change took effect"):
@@ -415,7 +459,9 @@ def test_an_end_without_a_beginning_or_about_other_streams_is_a_mistake() -> Non
         expected.survive_or_reconnect()
     changed(expected)
     with pytest.raises(UsageProblem, match="opened others"):
-        expected.connections_during_change.survive_or_reconnect([CONTROL], survives=CONTROL, because="x")
+        expected.connections_during_change.survive_or_reconnect(
+            [CONTROL], survives=CONTROL, because="x"
+        )
 
 
 def test_words_of_a_state() -> None:

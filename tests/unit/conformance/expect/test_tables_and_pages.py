@@ -26,7 +26,9 @@ from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, targ
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 
-def facts(calico: str | None = "v3.31.2", install: str | None = "operator", tunnel: str = "") -> Facts:
+def facts(
+    calico: str | None = "v3.31.2", install: str | None = "operator", tunnel: str = ""
+) -> Facts:
     node = NodeFacts(
         name="windows-1", os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
         kernel_version="10.0.20348.2762", os_image="", container_runtime="containerd://1.7.24",
@@ -67,7 +69,9 @@ def test_a_build_is_listed_by_the_row_of_its_calico_version(
 def test_a_build_is_judged_by_the_calico_of_its_own_node() -> None:
     two = facts("v3.31.2")
     old = replace(two.nodes[0], name="windows-2", windows_build=(19042, 1))
-    mixed = replace(two, nodes=(*two.nodes, old), calico_on_nodes={"windows-2": Fact("v3.23.0", "its image")})
+    mixed = replace(
+        two, nodes=(*two.nodes, old), calico_on_nodes={"windows-2": Fact("v3.23.0", "its image")}
+    )
     builds = Builds(mixed)
     assert builds.calico == "v3.31.2 and v3.23.0"
     assert "19043 under Calico v3.23.0" in builds.row
@@ -89,7 +93,9 @@ def test_a_build_is_judged_by_the_calico_of_its_own_node() -> None:
         (None, "containerd://1.5.0", True),
     ],
 )
-def test_a_runtime_fits_the_way_of_installation(install: str | None, runtime: str, fits: bool) -> None:
+def test_a_runtime_fits_the_way_of_installation(
+    install: str | None, runtime: str, fits: bool
+) -> None:
     assert Builds(facts(install=install)).runtime_fits(runtime) is fits
 
 
@@ -102,7 +108,9 @@ def test_a_runtime_fits_the_way_of_installation(install: str | None, runtime: st
         (None, "v3.11.3", False),
     ],
 )
-def test_the_floor_depends_on_the_way_of_installation(install: str | None, version: str, recent: bool) -> None:
+def test_the_floor_depends_on_the_way_of_installation(
+    install: str | None, version: str, recent: bool
+) -> None:
     assert Builds(facts(install=install)).recent(version) is recent
 
 
@@ -129,7 +137,9 @@ def test_without_an_overlay_a_windows_host_has_an_address_in_its_pods_network() 
     assert known.of_node(workload("pod", "windows")) == ["10.0.0.11", "192.168.7.66"]
     assert known.of_node(workload("pod", "linux")) == ["10.0.0.11"]
     assert known.behind(workload("pod", "windows"))[1:] == ["10.0.0.11", "192.168.7.66"]
-    assert "192.168.7.66 (host endpoint of windows-1)" in known.named("192.168.7.66", workload("pod", "windows"))
+    assert "192.168.7.66 (host endpoint of windows-1)" in known.named(
+        "192.168.7.66", workload("pod", "windows")
+    )
 
 
 def test_in_flannels_overlay_the_source_vip_is_any_of_the_pod_cidr() -> None:
@@ -140,9 +150,12 @@ def test_in_flannels_overlay_the_source_vip_is_any_of_the_pod_cidr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "expected"), [("rke2", ("10.0.0.11", "10.42.1.66")), ("self-managed", ("10.0.0.11",))]
+    ("platform", "expected"),
+    [("rke2", ("10.0.0.11", "10.42.1.66")), ("self-managed", ("10.0.0.11",))],
 )
-def test_rke2_alone_names_a_source_vip_without_an_overlay(platform: str, expected: tuple[str, ...]) -> None:
+def test_rke2_alone_names_a_source_vip_without_an_overlay(
+    platform: str, expected: tuple[str, ...]
+) -> None:
     known = carried("l2bridge", "10.42.1.64/26", platform=platform)
     assert known.through_service(workload("pod", "windows"), workload("server")) == expected
 
@@ -154,22 +167,29 @@ def expecting(**answers: list[Answer]) -> Expect:
 
 def answer(status: int, body: bytes) -> Answer:
     def make(attempt: Attempt, _: int) -> Observation:
-        return Observation(attempt=attempt, verdict=UP, at=0.0, seconds=0.01, status=status, body=body)
+        return Observation(
+            attempt=attempt, verdict=UP, at=0.0, seconds=0.01, status=status, body=body
+        )
 
     return make
 
 
 def test_a_page_is_shown_when_status_and_text_are_right() -> None:
     client = workload("client")
-    Pages(expecting(client=[answer(200, b"<H1>Hello</H1>")])).show(client, [target()], "<H1>Hello", because="x")
+    Pages(expecting(client=[answer(200, b"<H1>Hello</H1>")])).show(
+        client, [target()], "<H1>Hello", because="x"
+    )
     for wrong in (answer(200, b"<H1>Other</H1>"), answer(500, b"<H1>Hello</H1>")):
         with pytest.raises(
-            Nonconformance, match=r"expected HTTP 200 and '<H1>Hello', observed HTTP .*\(12[12] tries, 30\.[02] s\)"
+            Nonconformance,
+            match=r"expected HTTP 200 and '<H1>Hello', observed HTTP .*\(12[12] tries, 30\.[02] s\)",
         ):
             Pages(expecting(client=[wrong])).show(client, [target()], "<H1>Hello", because="x")
 
 
-def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Callable[[Attempt, int], Observation]:
+def by_port(
+    answers: dict[int, Verdict], *, late: int = 0, who: str = ""
+) -> Callable[[Attempt, int], Observation]:
     """The verdict that each port gives; port 80 drops everything in rounds before ``late``."""
 
     def make(attempt: Attempt, number: int) -> Observation:
@@ -177,7 +197,9 @@ def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Cal
         port = attempt.target.port
         verdict = DROPPED if port == 80 and number < late else answers[port]
         served_by = who if port == 80 and attempt.kind is Kind.HTTP else ""
-        return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=served_by)
+        return Observation(
+            attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=served_by
+        )
 
     return make
 

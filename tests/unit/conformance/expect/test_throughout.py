@@ -18,7 +18,14 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    ScriptedProber,
+    observation,
+    target,
+    workload,
+)
 
 STRANGER, SERVER = workload("stranger", "windows"), workload("server")
 TARGET = replace(target(), backends=(SERVER,))
@@ -28,10 +35,14 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Throughout:
     keep: list[Decision] = [] if decided is None else decided
     prober = ScriptedProber({"stranger": list(answers)})
-    return Throughout(Expect(prober, load_timings(), Context(claims=("XPOL-18",), keep=keep.extend), prober.clock))
+    return Throughout(
+        Expect(prober, load_timings(), Context(claims=("XPOL-18",), keep=keep.extend), prober.clock)
+    )
 
 
-def asked(one: Throughout, seconds: float = 10.0, *, alive: bool = True, friend: Target = BYSTANDER) -> None:
+def asked(
+    one: Throughout, seconds: float = 10.0, *, alive: bool = True, friend: Target = BYSTANDER
+) -> None:
     """Ask until so many seconds are over, by the clock of the script."""
     clock = one.expect.prober.clock  # type: ignore[attr-defined]
 
@@ -40,7 +51,9 @@ def asked(one: Throughout, seconds: float = 10.0, *, alive: bool = True, friend:
             pass
 
     beside = [(STRANGER, friend)] if alive else []
-    one.closed_while(work, closed=[[(STRANGER, TARGET)]], beside=[beside] if beside else [], because="it stays")
+    one.closed_while(
+        work, closed=[[(STRANGER, TARGET)]], beside=[beside] if beside else [], because="it stays"
+    )
 
 
 def test_a_path_that_stays_closed_is_confirmed_with_how_often_it_was_asked() -> None:
@@ -93,7 +106,9 @@ def test_a_source_that_was_late_at_the_end_is_waited_for() -> None:
 
     def answer(attempt: Attempt, number: int) -> Observation:
         on_time = attempt.target == friend and not late
-        return observation(attempt, UP if on_time else late.pop() if attempt.target == friend else DROPPED)
+        return observation(
+            attempt, UP if on_time else late.pop() if attempt.target == friend else DROPPED
+        )
 
     asked(throughout(answer, decided=decided), friend=friend)
     assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
@@ -133,7 +148,9 @@ def test_what_breaks_the_asking_itself_is_raised_and_no_silence() -> None:
         raise OSError("no more threads")
 
     with pytest.raises(OSError, match="no more threads"):
-        throughout(answer).closed_while(lambda: None, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays")
+        throughout(answer).closed_while(
+            lambda: None, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays"
+        )
 
 
 def test_a_broken_probe_is_no_denial() -> None:
@@ -151,4 +168,6 @@ def test_what_the_work_raises_is_raised() -> None:
         raise ControlBroken("Felix was back too soon", control="Felix is down")
 
     with pytest.raises(ControlBroken, match="too soon"):
-        throughout(DROPPED).closed_while(work, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays")
+        throughout(DROPPED).closed_while(
+            work, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays"
+        )

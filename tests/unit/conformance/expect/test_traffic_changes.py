@@ -14,7 +14,13 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from tests.unit.conformance.expect.conftest import Make
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    ScriptedProber,
+    target,
+    workload,
+)
 
 FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -60,7 +66,8 @@ def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Mak
     expectation = expect(friend=[UP], stranger=[DROPPED])
     policies = changed(expectation)
     with pytest.raises(
-        ControlBroken, match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "
+        ControlBroken,
+        match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger ",
     ):
         expectation.change(policies, **PAIRS, because="only the friend may enter")
     assert policies.done == []
@@ -69,11 +76,15 @@ def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Mak
 def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
     expectation = expect(friend=[UP], stranger=[UP])
     policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
-    with pytest.raises(Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "):
+    with pytest.raises(
+        Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "
+    ):
         expectation.change(policies, **PAIRS, because="only the friend may enter")
 
 
-def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothing(expect: Make) -> None:
+def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothing(
+    expect: Make,
+) -> None:
     kept: list[Decision] = []
     seconds = []
     for base in (True, False):
@@ -81,7 +92,9 @@ def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothin
         expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
         policies, clock = changed(expectation), expectation.clock
         began = clock.monotonic()
-        (expectation.base if base else expectation.change)(policies, **PAIRS, because="only the friend may enter")
+        (expectation.base if base else expectation.change)(
+            policies, **PAIRS, because="only the friend may enter"
+        )
         seconds.append(clock.monotonic() - began)
         halves = {half for decision in kept for half in decision.halves}
         assert halves == ({"open"} if base else {"open", "closed"})
@@ -89,7 +102,9 @@ def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothin
     assert seconds[1] - seconds[0] > hold - expectation.timings.windows.poll_every
 
 
-def test_paths_that_are_asked_again_after_the_next_event_are_decided_and_not_held(expect: Make) -> None:
+def test_paths_that_are_asked_again_after_the_next_event_are_decided_and_not_held(
+    expect: Make,
+) -> None:
     seconds = []
     for lasts in (False, True):
         kept: list[Decision] = []
@@ -104,12 +119,16 @@ def test_paths_that_are_asked_again_after_the_next_event_are_decided_and_not_hel
     assert seconds[1] - seconds[0] > timings.hold - timings.poll_every
 
 
-def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all_the_same(expect: Make) -> None:
+def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all_the_same(
+    expect: Make,
+) -> None:
     kept: list[Decision] = []
     expectation = expect(friend=[UP], stranger=[UP])
     expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
     policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
-    with pytest.raises(Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "):
+    with pytest.raises(
+        Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "
+    ):
         expectation.base(policies, **PAIRS, because="only the friend may enter")
     assert ClaimVerdict.VIOLATED in {decision.verdict for decision in kept}
 
@@ -123,7 +142,9 @@ def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(exp
     expectation.change(open_again, **PAIRS, because="only the friend may enter")
     expectation.removed(open_again, because="nothing is in force any more")
     expectation.change(stays, **PAIRS, because="only the friend may enter")
-    with pytest.raises(Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "):
+    with pytest.raises(
+        Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "
+    ):
         expectation.removed(stays, because="nothing is in force any more")
     assert stays.done == ["applied", "removed"]
 
@@ -160,7 +181,9 @@ def test_what_came_later_is_not_denied_where_no_other_that_came_to_its_node_ente
 ) -> None:
     pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
     with pytest.raises(ControlBroken, match="never saw the path open"):
-        expect(friend=[UP], stranger=[DROPPED]).matrix(**pairs, new=new, because="only the friend has the label")
+        expect(friend=[UP], stranger=[DROPPED]).matrix(
+            **pairs, new=new, because="only the friend has the label"
+        )
 
 
 def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expect: Make) -> None:
@@ -169,9 +192,12 @@ def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expe
     pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
     expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
     with pytest.raises(
-        ControlBroken, match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "
+        ControlBroken,
+        match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger ",
     ):
-        expectation.removed(changed(expectation, stranger=[DROPPED]), because="nothing is in force any more")
+        expectation.removed(
+            changed(expectation, stranger=[DROPPED]), because="nothing is in force any more"
+        )
 
 
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
@@ -187,25 +213,34 @@ def keeping(expectation: Expect, kept: list[Decision]) -> Expect:
     return replace(expectation, context=replace(expectation.context, keep=kept.extend))
 
 
-def test_what_passes_where_another_claim_says_that_it_must_not_is_a_broken_control_of_this_one(expect: Make) -> None:
+def test_what_passes_where_another_claim_says_that_it_must_not_is_a_broken_control_of_this_one(
+    expect: Make,
+) -> None:
     kept: list[Decision] = []
     expectation = keeping(expect(friend=[UP], stranger=[UP]), kept)
     policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
-    with pytest.raises(ControlBroken, match=r"windows-1 does not enforce the policy: control failed: expected TIMED_"):
+    with pytest.raises(
+        ControlBroken,
+        match=r"windows-1 does not enforce the policy: control failed: expected TIMED_",
+    ):
         expectation.change(policies, **WITNESSED, because="only the friend may enter")
-    assert [(one.verdict, one.halves) for one in kept if one.verdict is not ClaimVerdict.CONFIRMED] == [
-        (ClaimVerdict.INCONCLUSIVE, ("closed",))
-    ]
+    assert [
+        (one.verdict, one.halves) for one in kept if one.verdict is not ClaimVerdict.CONFIRMED
+    ] == [(ClaimVerdict.INCONCLUSIVE, ("closed",))]
 
 
 def test_what_is_closed_to_a_friend_violates_however_open_the_witness_is(expect: Make) -> None:
     expectation = expect(friend=[UP], stranger=[UP])
     policies = replace(changed(expectation), after={"friend": [DROPPED], "stranger": [UP]})
-    with pytest.raises(Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/friend "):
+    with pytest.raises(
+        Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/friend "
+    ):
         expectation.change(policies, **WITNESSED, because="only the friend may enter")
 
 
-def test_a_witness_that_closes_is_the_denial_beside_what_stays_open_and_opens_again(expect: Make) -> None:
+def test_a_witness_that_closes_is_the_denial_beside_what_stays_open_and_opens_again(
+    expect: Make,
+) -> None:
     kept: list[Decision] = []
     expectation = keeping(expect(friend=[UP], stranger=[UP]), kept)
     policies = changed(expectation, friend=[UP], stranger=[UP])

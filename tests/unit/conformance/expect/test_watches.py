@@ -52,7 +52,9 @@ def path(timings: Timings, source: Workload, goal: Target, *, want: bool) -> Pat
     return Path(attempt, want, Rule.of(patience, [patience], patience.policy_effect))
 
 
-def watched(timings: Timings, os: OS, passes: Passes, control: Passes = always, seed: int = 0) -> Standing:
+def watched(
+    timings: Timings, os: OS, passes: Passes, control: Passes = always, seed: int = 0
+) -> Standing:
     """How a watched path is decided that is to be closed, beside one of the same source and one to the same target."""
     chance = random.Random(seed)
     network = Network(timings, late=lambda: chance.uniform(0.0, 0.02))
@@ -66,7 +68,9 @@ def watched(timings: Timings, os: OS, passes: Passes, control: Passes = always, 
     ]
     assert list(choose(paths, Turns(), timings, "target")) == paths[2:]
     link(paths)
-    cadence = {item.attempt.source.uid: timings.of(item.attempt.source.os).poll_every for item in paths}
+    cadence = {
+        item.attempt.source.uid: timings.of(item.attempt.source.os).poll_every for item in paths
+    }
     return ask(network.asking(), paths, cadence=cadence, settle=1.0, clock=network.clock)[-1]
 
 
@@ -81,15 +85,29 @@ def test_a_denial_that_wears_off_while_it_is_watched_is_none(timings: Timings, o
 
 @pytest.mark.parametrize("timings", [FIELD, LAB], ids=["field", "lab"])
 @pytest.mark.parametrize("os", SYSTEMS)
-def test_a_denial_that_is_open_for_a_moment_while_it_is_watched_is_none(timings: Timings, os: OS) -> None:
-    for begins in (8.0, 9.5, 11.0, 12.5):  # s.  Denied long enough before to be agreed, repeated SYNs included
+def test_a_denial_that_is_open_for_a_moment_while_it_is_watched_is_none(
+    timings: Timings, os: OS
+) -> None:
+    for begins in (
+        8.0,
+        9.5,
+        11.0,
+        12.5,
+    ):  # s.  Denied long enough before to be agreed, repeated SYNs included
         closed = outage((0.0, begins), (begins + 2.0, 1000.0))
-        assert watched(timings, os, closed, seed=int(begins)) == Wrong(Why.LEAK), f"open from {begins} s on"
+        assert watched(timings, os, closed, seed=int(begins)) == Wrong(Why.LEAK), (
+            f"open from {begins} s on"
+        )
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
-def test_a_drop_of_first_syns_alone_is_no_denial_whatever_ordinary_attempts_are_given(os: OS) -> None:
-    kernel = replace(LAB.linux, syn_again=1.0), replace(LAB.windows, syn_again=1.0)  # as a lab's kernel sends it
+def test_a_drop_of_first_syns_alone_is_no_denial_whatever_ordinary_attempts_are_given(
+    os: OS,
+) -> None:
+    kernel = (
+        replace(LAB.linux, syn_again=1.0),
+        replace(LAB.windows, syn_again=1.0),
+    )  # as a lab's kernel sends it
     slow = replace(LAB, linux=kernel[0], windows=kernel[1])
     assert LAB.of(os).tcp_give_up < 1.0
 
@@ -112,7 +130,9 @@ def test_a_drop_of_first_syns_alone_is_no_denial_whatever_ordinary_attempts_are_
     choose(paths, Turns(), slow, "target")
     link(paths)
     cadence = {source.uid: slow.of(os).poll_every}
-    assert ask(network.asking(), paths, cadence=cadence, settle=1.0, clock=network.clock)[-1] == Wrong(Why.OPEN)
+    assert ask(network.asking(), paths, cadence=cadence, settle=1.0, clock=network.clock)[
+        -1
+    ] == Wrong(Why.OPEN)
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
@@ -132,7 +152,11 @@ def test_a_control_that_is_lost_during_the_watch_takes_no_denial_back(os: OS) ->
 
 @pytest.mark.parametrize(
     ("side", "turns"),
-    [("target", {"denial-target-windows-1"}), ("source", {"denial-source-linux-1"}), ("both", set())],
+    [
+        ("target", {"denial-target-windows-1"}),
+        ("source", {"denial-source-linux-1"}),
+        ("both", set()),
+    ],
 )
 def test_one_denial_is_watched_for_each_node_that_enforces_it(side: Side, turns: set[str]) -> None:
     run, goal = Turns(), server("windows")
@@ -145,7 +169,11 @@ def test_one_denial_is_watched_for_each_node_that_enforces_it(side: Side, turns:
 def test_who_finds_a_leak_leaves_the_watch_to_the_next() -> None:
     run = Turns()
     paths = [path(FIELD, workload("one"), server("linux"), want=False)]
-    for standing, kept in ((Wrong(Why.LEAK), False), (Held(()), False), (Held((), watched=True), True)):
+    for standing, kept in (
+        (Wrong(Why.LEAK), False),
+        (Held(()), False),
+        (Held((), watched=True), True),
+    ):
         with watching(paths, run, FIELD, "target") as standings:
             standings.append(standing)
         assert bool(run.taken) is kept

@@ -30,7 +30,9 @@ class Story:
     def __init__(self) -> None:
         self.network, self.paths, self.kept = Network(LAB), OpenPaths(), list[Decision]()
 
-    def test(self, name: str, *, may_wait: bool = True, again: bool = False, changed: bool = False) -> Expect:
+    def test(
+        self, name: str, *, may_wait: bool = True, again: bool = False, changed: bool = False
+    ) -> Expect:
         self.kept.clear()
         change = PolicyChange(what="deny", at=0.0, enforced_at="both") if changed else None
         self.paths.test, self.paths.may_wait, self.paths.again = name, may_wait, again
@@ -60,7 +62,9 @@ def story() -> Story:
 def wavers(story: Story) -> None:
     story.has_seen_it_open()
     story.goes_by(lossy(MOST, 7))
-    with pytest.raises(Wavered, match=r"the first saw it open 19\d s before: asked once more at the end"):
+    with pytest.raises(
+        Wavered, match=r"the first saw it open 19\d s before: asked once more at the end"
+    ):
         story.test("the second").reachable([CLIENT, OTHER], SERVER, because="it is open")
 
 
@@ -71,8 +75,12 @@ def test_what_wavers_is_put_off_and_the_others_are_decided(story: Story) -> None
 
 def test_what_wavers_again_is_violated_and_both_observations_are_said(story: Story) -> None:
     wavers(story)
-    with pytest.raises(Nonconformance, match=r"earlier .*TIMED_OUT.*, and at the run's end it wavers again") as told:
-        story.test("the second", again=True).reachable([CLIENT, OTHER], SERVER, because="it is open")
+    with pytest.raises(
+        Nonconformance, match=r"earlier .*TIMED_OUT.*, and at the run's end it wavers again"
+    ) as told:
+        story.test("the second", again=True).reachable(
+            [CLIENT, OTHER], SERVER, because="it is open"
+        )
     assert not isinstance(told.value, Wavered)
     assert story.verdicts == [ClaimVerdict.VIOLATED, ClaimVerdict.CONFIRMED]
     assert "earlier in the run" in story.kept[0].reason
@@ -84,7 +92,10 @@ def test_what_is_well_again_is_inconclusive_and_both_observations_are_said(story
     story.test("the second", again=True).reachable([CLIENT, OTHER], SERVER, because="it is open")
     assert story.verdicts == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
     assert "TIMED_OUT" in story.kept[0].reason
-    assert f"earlier in the run, and {IN_A_ROW} connections in a row at its end" in story.kept[0].reason
+    assert (
+        f"earlier in the run, and {IN_A_ROW} connections in a row at its end"
+        in story.kept[0].reason
+    )
 
 
 def test_a_few_connections_do_not_show_that_it_is_well_again(story: Story) -> None:
@@ -111,7 +122,9 @@ def test_what_the_test_itself_saw_open_is_violated_at_once(story: Story) -> None
 
 
 @pytest.mark.parametrize("test", [{"may_wait": False}, {"changed": True}])
-def test_a_test_that_changed_something_itself_is_not_put_off(story: Story, test: dict[str, bool]) -> None:
+def test_a_test_that_changed_something_itself_is_not_put_off(
+    story: Story, test: dict[str, bool]
+) -> None:
     story.has_seen_it_open()
     story.goes_by(lossy(MOST, 7))
     with pytest.raises(Nonconformance):

@@ -66,7 +66,12 @@ class Town:
 
     def expect(self) -> Expect:
         network = Network(load_timings(), servers=self.servers)
-        return Expect(network, load_timings(), Context(claims=("CONN-3",), keep=self.kept.extend), network.clock)
+        return Expect(
+            network,
+            load_timings(),
+            Context(claims=("CONN-3",), keep=self.kept.extend),
+            network.clock,
+        )
 
     @property
     def decided(self) -> list[tuple[ClaimVerdict, str]]:
@@ -80,11 +85,17 @@ def test_a_path_is_open_when_its_own_server_answers(source: Workload, target: Ta
     assert town.decided == [(ClaimVerdict.CONFIRMED, BECAUSE)]
 
 
-@pytest.mark.parametrize(("who", "named"), [(ANOTHER, ANOTHER), ("", NAMELESS), ("/half", NAMELESS)])
+@pytest.mark.parametrize(
+    ("who", "named"), [(ANOTHER, ANOTHER), ("", NAMELESS), ("/half", NAMELESS)]
+)
 @pytest.mark.parametrize(("source", "target"), TELLING)
-def test_a_path_is_not_open_when_another_server_answers(source: Workload, target: Target, who: str, named: str) -> None:
+def test_a_path_is_not_open_when_another_server_answers(
+    source: Workload, target: Target, who: str, named: str
+) -> None:
     town = Town({target.host: who})
-    with pytest.raises(Nonconformance, match=f"expected an answer of .*, observed an answer of {named}"):
+    with pytest.raises(
+        Nonconformance, match=f"expected an answer of .*, observed an answer of {named}"
+    ):
         town.expect().reachable(source, target, because=BECAUSE)
     assert [verdict for verdict, _ in town.decided] == [ClaimVerdict.VIOLATED]
 
@@ -113,7 +124,9 @@ def test_another_server_s_answer_is_no_control_either(source: Workload, target: 
 def test_where_nobody_says_who_answered_the_decision_says_that(target: Target, why: str) -> None:
     town = Town()
     town.expect().reachable(CLIENT, target, because=BECAUSE)
-    assert town.decided == [(ClaimVerdict.CONFIRMED, f"{BECAUSE}; who answered could not be told: {why}")]
+    assert town.decided == [
+        (ClaimVerdict.CONFIRMED, f"{BECAUSE}; who answered could not be told: {why}")
+    ]
 
 
 def test_a_web_server_that_names_no_pod_is_said_not_to() -> None:
@@ -130,7 +143,9 @@ def test_a_closed_path_says_nothing_of_who_answers() -> None:
     assert isinstance(network, Network)
     expect.control(CLIENT, [SERVER.tcp(8080), NGINX.tcp(80)], because=BECAUSE)
     network.says(CLIENT, SERVER.tcp(8080), lambda _: False)
-    expect.matrix(open=[(CLIENT, NGINX.tcp(80))], closed=[(CLIENT, SERVER.tcp(8080))], because=BECAUSE)
+    expect.matrix(
+        open=[(CLIENT, NGINX.tcp(80))], closed=[(CLIENT, SERVER.tcp(8080))], because=BECAUSE
+    )
     assert (ClaimVerdict.CONFIRMED, BECAUSE) in town.decided
 
 
@@ -195,11 +210,19 @@ def test_a_page_that_another_pod_shows_is_not_the_servers() -> None:
 def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() -> None:
     kept: list[Decision] = []
     prober = ScriptedProber(
-        {"client": [lambda attempt, _: replace(observation(attempt, Verdict.RESOLVED), answers=("10.96.0.9",))]}
+        {
+            "client": [
+                lambda attempt, _: replace(
+                    observation(attempt, Verdict.RESOLVED), answers=("10.96.0.9",)
+                )
+            ]
+        }
     )
     expect = Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock)
     expect.resolves(CLIENT, "web.ns.svc.cluster.local", ["10.96.0.9"], because=BECAUSE)
-    told = "who answered could not be told: answers of DNS servers do not name the pod that gives them"
+    told = (
+        "who answered could not be told: answers of DNS servers do not name the pod that gives them"
+    )
     assert [seen.reason for seen in kept] == [f"{BECAUSE}; {told}"]
 
 
@@ -246,4 +269,6 @@ def test_another_runs_change_excuses_no_other_pods_answer() -> None:
     lost = observation(attempt, Verdict.TIMED_OUT)
     elsewhere = observation(attempt, Verdict.CONNECTED, served_by=ANOTHER)
     assert lost_by(Disrupted(), attempt, [lost])
-    assert not any(lost_by(Disrupted(), attempt, seen) for seen in ([elsewhere, lost], [lost, elsewhere], []))
+    assert not any(
+        lost_by(Disrupted(), attempt, seen) for seen in ([elsewhere, lost], [lost, elsewhere], [])
+    )

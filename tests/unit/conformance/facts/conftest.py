@@ -30,7 +30,9 @@ class World:
 
     def put(self, path: str, obj: dict[str, Any]) -> None:
         name = path.rpartition("/")[2]
-        meta = {"name": name} | ({"namespace": path.split("/")[-3]} if "/namespaces/" in path else {})
+        meta = {"name": name} | (
+            {"namespace": path.split("/")[-3]} if "/namespaces/" in path else {}
+        )
         self.objects[path] = {**obj, "metadata": {**meta, **obj.get("metadata", {})}}
 
     def answer(self, request: Any) -> Any:
@@ -43,14 +45,22 @@ class World:
             return known
         if request.path.rpartition("/")[2] in LISTED:
             return fake_api.listing(
-                *(one for path, one in self.objects.items() if path.rpartition("/")[0] == request.path)
+                *(
+                    one
+                    for path, one in self.objects.items()
+                    if path.rpartition("/")[0] == request.path
+                )
             )
         return fake_api.status(404, "NotFound", "not found")
 
     def review(self, request: Any) -> Any:
         attributes = request.body["spec"]["resourceAttributes"]
         sub = f"/{attributes['subresource']}" if attributes.get("subresource") else ""
-        return 201, {"status": {"allowed": f"{attributes['verb']} {attributes['resource']}{sub}" not in self.denied}}
+        return 201, {
+            "status": {
+                "allowed": f"{attributes['verb']} {attributes['resource']}{sub}" not in self.denied
+            }
+        }
 
     def node(self, name: str, os: str = "linux", kernel: str = "6.1.0", **more: Any) -> None:
         meta = {
@@ -65,11 +75,16 @@ class World:
                 "containerRuntimeVersion": "c",
             },
             "conditions": [{"type": "Ready", "status": more.pop("ready", "True")}],
-            "addresses": [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": "192.0.2.7"}],
+            "addresses": [
+                {"type": "Hostname", "address": name},
+                {"type": "InternalIP", "address": "192.0.2.7"},
+            ],
         }
         self.put(f"/api/v1/nodes/{name}", {"metadata": meta, "spec": more, "status": status})
 
-    def daemonset(self, path: str, *, args: list[str] | None = None, image: str = "i", **env: str) -> None:
+    def daemonset(
+        self, path: str, *, args: list[str] | None = None, image: str = "i", **env: str
+    ) -> None:
         container = {
             "name": "c",
             "image": image,

@@ -24,15 +24,21 @@ from conformance.model.host import (
 from conformance.probe import bgp
 
 ADDRESSES = {"l1": "10.0.0.11", "l2": "10.0.0.12", "w1": "10.0.0.14", "w2": "10.0.0.15"}
-NOT_CONFIGURED = dict.fromkeys(("router", "peer", "custom", "route"), "WIN32 0,Get-BgpPeer BGP is not configured.")
-UNKNOWN = dict.fromkeys(("router", "peer", "custom", "route"), "CommandNotFoundException The term is not recognized")
+NOT_CONFIGURED = dict.fromkeys(
+    ("router", "peer", "custom", "route"), "WIN32 0,Get-BgpPeer BGP is not configured."
+)
+UNKNOWN = dict.fromkeys(
+    ("router", "peer", "custom", "route"), "CommandNotFoundException The term is not recognized"
+)
 LINUX = LinuxFacts(
     node="l1", links=(), fdb=(), neighbours=(),
     routes=(RouteEntry(destination="192.168.2.0/26", gateway="10.0.0.14", device="eth0", onlink=False, table=254),),
 )  # fmt: skip
 
 
-HOST_ENDPOINT = HnsEndpoint(id="E", name="Calico_ep", address="192.168.2.2", mac="00-15-5D-00-00-00", network="N")
+HOST_ENDPOINT = HnsEndpoint(
+    id="E", name="Calico_ep", address="192.168.2.2", mac="00-15-5D-00-00-00", network="N"
+)
 
 
 def node(name: str) -> NodeFacts:
@@ -47,7 +53,11 @@ def host(own: str, down: tuple[str, ...] = (), **otherwise: Any) -> BgpHost:
     """One whose sessions with all others but some are up, and that learns their blocks."""
     others = [name for name in ADDRESSES if name != own]
     peers = [
-        BgpPeer(name=f"Mesh_{name}", address=ADDRESSES[name], state="Connecting" if name in down else "Connected")
+        BgpPeer(
+            name=f"Mesh_{name}",
+            address=ADDRESSES[name],
+            state="Connecting" if name in down else "Connected",
+        )
         for name in others
     ]
     routes = [
@@ -78,14 +88,18 @@ def facts(
     **hosts: BgpHost,
 ) -> BgpFacts:
     nodes = tuple(map(node, ADDRESSES))
-    cluster = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
+    cluster = SimpleNamespace(
+        nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os)
+    )
     seen = {"w1": host("w1"), "w2": host("w2")} | hosts
     objects = {
         "BGPConfiguration": [{"metadata": {"name": "default"}, "spec": configuration or {}}],
         "BGPPeer": [{"metadata": {"name": "p"}, "spec": spec} for spec in peering],
         "IPPool": [{"metadata": {"name": "pool"}, "spec": {"cidr": "192.168.0.0/16"}}],
     }
-    told = {f"blocks of node {name}": SimpleNamespace(value=[cidr]) for name, cidr in blocks().items()}
+    told = {
+        f"blocks of node {name}": SimpleNamespace(value=[cidr]) for name, cidr in blocks().items()
+    }
     calico = CalicoObjects(SimpleNamespace(), cluster)  # type: ignore[arg-type]  # only what is replaced below asks
     calico.blocks = lambda of_all=False: told  # type: ignore[method-assign,assignment,misc]
     calico.listed = lambda kind: (objects[kind], "v3")  # type: ignore[method-assign]
@@ -129,7 +143,9 @@ def test_sessions_that_are_up() -> None:
         ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
     ],
 )  # fmt: skip
-def test_a_session_that_is_not_up_names_the_end_that_is_down(hosts: Any, other: str, told: str | None) -> None:
+def test_a_session_that_is_not_up_names_the_end_that_is_down(
+    hosts: Any, other: str, told: str | None
+) -> None:
     assert session(facts(**hosts), "w1", other) == told
 
 
@@ -142,7 +158,10 @@ def test_a_session_that_is_not_up_names_the_end_that_is_down(hosts: Any, other: 
     ],
 )
 def test_a_session_that_brings_a_block_by_a_third_node_is_told(hop: str, told: str) -> None:
-    routes = (BgpRoute(network="192.168.0.0/26", next_hop=hop, peer="Mesh_l2"), *host("w1").routes[1:])
+    routes = (
+        BgpRoute(network="192.168.0.0/26", next_hop=hop, peer="Mesh_l2"),
+        *host("w1").routes[1:],
+    )
     read = facts(w1=host("w1", routes=routes))
     assert session(read, "w1", "l1") == told
     assert session(read, "w1", "l2") == "Connected"
@@ -154,11 +173,20 @@ def test_a_session_that_brings_a_block_by_a_third_node_is_told(hop: str, told: s
     ("seen", "status"),
     [
         (host("w1"), "Running"),
-        (host("w1", service="Stopped", router="", errors={"router": "X it does not run"}), "Stopped"),
-        (host("w1", router="", errors={"router": "X broken"}), "Running, and Get-BgpRouter ends in an error: X broken"),
+        (
+            host("w1", service="Stopped", router="", errors={"router": "X it does not run"}),
+            "Stopped",
+        ),
+        (
+            host("w1", router="", errors={"router": "X broken"}),
+            "Running, and Get-BgpRouter ends in an error: X broken",
+        ),
         (BgpHost(service="Running", errors=NOT_CONFIGURED), "Running"),
         (BgpHost(service="Running", errors=UNKNOWN), "Running"),
-        (BgpHost(errors={"service": "NoServiceFoundForGivenName,X There is none", **UNKNOWN}), "none"),
+        (
+            BgpHost(errors={"service": "NoServiceFoundForGivenName,X There is none", **UNKNOWN}),
+            "none",
+        ),
         (BgpHost(errors={"service": "Denied,X You may not", **UNKNOWN}), None),
     ],
 )
@@ -170,10 +198,19 @@ def test_the_service_and_its_router(seen: BgpHost, status: str | None) -> None:
     ("seen", "told"),
     [
         (host("w1"), "its blocks"),
-        (host("w1", custom_routes=("192.168.2.0/26", "10.96.0.0/12")), "its blocks and 10.96.0.0/12"),
+        (
+            host("w1", custom_routes=("192.168.2.0/26", "10.96.0.0/12")),
+            "its blocks and 10.96.0.0/12",
+        ),
         (host("w1", custom_routes=()), "not 192.168.2.0/26"),
-        (host("w1", custom_routes=("192.168.2.0/26", "192.168.3.0/26")), "192.168.3.0/26, no block of its own"),
-        (host("w1", custom_routes=("192.168.2.0/26", "192.168.99.0/26")), "192.168.99.0/26, no block of its own"),
+        (
+            host("w1", custom_routes=("192.168.2.0/26", "192.168.3.0/26")),
+            "192.168.3.0/26, no block of its own",
+        ),
+        (
+            host("w1", custom_routes=("192.168.2.0/26", "192.168.99.0/26")),
+            "192.168.99.0/26, no block of its own",
+        ),
         (BgpHost(service="Running", errors=NOT_CONFIGURED), None),
     ],
 )
@@ -193,7 +230,9 @@ def test_service_networks_are_asked_for_where_they_are_advertised_and_learned() 
 
     assert announced(host("w1")) is None, "nobody is seen to advertise it"
     assert announced(host("w1", routes=(learned,))) == []
-    assert announced(host("w1", routes=(learned,), custom_routes=("10.96.0.0/16",))) == ["10.96.0.0/16"]
+    assert announced(host("w1", routes=(learned,), custom_routes=("10.96.0.0/16",))) == [
+        "10.96.0.0/16"
+    ]
 
 
 ROUTER = {"peerIP": "10.0.0.250", "asNumber": 64600}
@@ -222,7 +261,9 @@ def test_routers_that_are_to_be_peers() -> None:
     assert told(whole) == told(whole, {"peerIP": "10.0.0.250:179", "node": "w1"}) == ["Connected"]
     assert told(host("w1", peers=(peer,), routes=())) == ["Connected, without a route from it"]
     assert told(host("w1", peers=(peer._replace(state="Connecting"),))) == ["Connecting"]
-    assert told(host("w1")) == ["no peer 10.0.0.250; look at its confd"], "what the host does not know is missing"
+    assert told(host("w1")) == ["no peer 10.0.0.250; look at its confd"], (
+        "what the host does not know is missing"
+    )
     silent = host("w1", peers=(), routes=(), errors=NOT_CONFIGURED)
     assert told(silent) == ["no peer 10.0.0.250; BGP is not configured"]
     assert told(replace(silent, errors=UNKNOWN)) == [None]
@@ -232,8 +273,12 @@ def test_routers_that_are_to_be_peers() -> None:
 def test_what_a_dead_path_lacks() -> None:
     read = facts(w1=host("w1", ("l1",)), w2=host("w2", routes=()))
     assert [*read.deviations("w1", "l1")] == ["BGP session of node w1 with node l1"]
-    assert [*read.deviations("l1", "w1")] == ["BGP session of node w1 with node l1"], "asked at the end that can say"
-    assert read.deviations("w2", "l1") == {}, "what it learns is not known where it shows nothing at all"
+    assert [*read.deviations("l1", "w1")] == ["BGP session of node w1 with node l1"], (
+        "asked at the end that can say"
+    )
+    assert read.deviations("w2", "l1") == {}, (
+        "what it learns is not known where it shows nothing at all"
+    )
     assert facts().deviations("l1", "w1") == {}
     found = read.deviations("l1", "w2")
     assert {name: fact.value for name, fact in found.items()} == {
@@ -266,14 +311,18 @@ def test_to_another_subnet_any_router_of_the_own_one_is_right(
 ) -> None:
     monkeypatch.setitem(ADDRESSES, "w1", "10.0.1.14")
     routed = replace(LINUX, routes=(replace(LINUX.routes[0], gateway=hop),))
-    assert [fact.value for fact in facts(linux=routed).deviations("l1", "w1").values()] == ([lack] if lack else [])
+    assert [fact.value for fact in facts(linux=routed).deviations("l1", "w1").values()] == (
+        [lack] if lack else []
+    )
 
 
 def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:
     assert not set('"%^\n') & set(bgp.PROGRAM)
 
 
-@pytest.mark.parametrize("text", ["", "service Running", "service Running\nwhat is this\nend", "peer Mesh\nend"])
+@pytest.mark.parametrize(
+    "text", ["", "service Running", "service Running\nwhat is this\nend", "peer Mesh\nend"]
+)
 def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe(text: str) -> None:
     with pytest.raises(ProbeBroken, match=r"node w1: bgp\.ps1 printed"):
         bgp.parse(text, "node w1")

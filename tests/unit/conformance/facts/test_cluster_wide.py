@@ -12,13 +12,18 @@ from conformance.model.facts import Facts
 from tests.unit.conformance.facts.test_objects import Obj, Objects, facts, node, pod, values
 
 
-def reads(pods: list[Obj], of: Facts | None = None, deployments: list[Obj] | None = None, **more: Any) -> ClusterWide:
+def reads(
+    pods: list[Obj], of: Facts | None = None, deployments: list[Obj] | None = None, **more: Any
+) -> ClusterWide:
     there = {("v1", "Pod"): pods, ("apps/v1", "Deployment"): deployments or []}
     return ClusterWide(Objects(there, **more), of or facts())  # type: ignore[arg-type]
 
 
 def labelled(one: Obj, **labels: str) -> Obj:
-    return one | {"metadata": one["metadata"] | {"labels": {name.replace("_", "-"): v for name, v in labels.items()}}}
+    return one | {
+        "metadata": one["metadata"]
+        | {"labels": {name.replace("_", "-"): v for name, v in labels.items()}}
+    }
 
 
 def owned(one: Obj, kind: str, name: str) -> Obj:
@@ -32,7 +37,9 @@ def deployment(name: str, replicas: int = 1, namespace: str = "calico-system") -
 @pytest.mark.parametrize(
     "one",
     [
-        labelled(pod("rke2-coredns-rke2-coredns-1", "win", namespace="kube-system"), k8s_app="kube-dns"),
+        labelled(
+            pod("rke2-coredns-rke2-coredns-1", "win", namespace="kube-system"), k8s_app="kube-dns"
+        ),
         labelled(pod("kube-scheduler-win", "win", namespace="kube-system"), tier="control-plane"),
         labelled(pod("scheduler", "win", namespace="kube-system"), component="kube-scheduler"),
         owned(pod("any", "win"), "ReplicaSet", "calico-kube-controllers-5tq"),
@@ -45,7 +52,10 @@ def test_a_pod_that_runs_the_cluster_is_found_by_label_or_owner(one: Obj) -> Non
 
 
 def test_other_pods_do_not_count_whatever_their_names() -> None:
-    others = [pod("coredns-dashboard-1", "win", namespace="kube-system"), pod("calico-node-1", "win")]
+    others = [
+        pod("coredns-dashboard-1", "win", namespace="kube-system"),
+        pod("calico-node-1", "win"),
+    ]
     assert reads(others).pods() == {}
 
 
@@ -60,7 +70,11 @@ def calico_nodes(pods: list[Obj], of: Facts | None = None) -> list[int]:
 
 
 def test_only_ready_calico_nodes_on_linux_count() -> None:
-    pods = [pod("calico-node-a", "lin"), pod("calico-node-b", "lin", ready=False), pod("calico-node-windows-c", "win")]
+    pods = [
+        pod("calico-node-a", "lin"),
+        pod("calico-node-b", "lin", ready=False),
+        pod("calico-node-windows-c", "win"),
+    ]
     assert calico_nodes(pods) == [1]
 
 
@@ -68,20 +82,31 @@ TAINT = ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"
 
 
 def test_a_calico_node_of_the_tainted_control_plane_is_on_no_worker() -> None:
-    pods = [pod("calico-node-a", "lin", ready=False), pod("calico-node-b", "master"), pod("calico-node-c", "both")]
+    pods = [
+        pod("calico-node-a", "lin", ready=False),
+        pod("calico-node-b", "master"),
+        pod("calico-node-c", "both"),
+    ]
     kept = node("master", "linux", control_plane=True, taints=TAINT)
     assert calico_nodes(pods, facts(more=(kept,))) == [0]
     assert calico_nodes(pods, facts(more=(kept, node("both", "linux", control_plane=True)))) == [1]
 
 
-def test_kube_controllers_have_to_be_there_and_the_others_only_where_they_have_a_deployment() -> None:
-    assert values(reads([]).deployments()) == {"ready pods of calico-kube-controllers on Linux nodes": 0}
+def test_kube_controllers_have_to_be_there_and_the_others_only_where_they_have_a_deployment() -> (
+    None
+):
+    assert values(reads([]).deployments()) == {
+        "ready pods of calico-kube-controllers on Linux nodes": 0
+    }
     pods = [
         labelled(pod("controllers", "lin"), k8s_app="calico-kube-controllers"),
         labelled(pod("typha", "lin", ready=False), k8s_app="calico-typha"),
         owned(pod("api", "win", namespace="calico-apiserver"), "ReplicaSet", "calico-apiserver-7d"),
     ]
-    there = [deployment("calico-typha"), deployment("calico-apiserver", namespace="calico-apiserver")]
+    there = [
+        deployment("calico-typha"),
+        deployment("calico-apiserver", namespace="calico-apiserver"),
+    ]
     assert values(reads(pods, deployments=there).deployments()) == {
         "ready pods of calico-apiserver on Linux nodes": 0,
         "ready pods of calico-kube-controllers on Linux nodes": 1,
@@ -95,7 +120,11 @@ def test_deployments_that_may_not_be_listed_decide_nothing() -> None:
 
 
 def spread(pods: list[Obj], replicas: int) -> list[str]:
-    return list(values(reads(pods, deployments=[deployment("calico-typha", replicas)]).typha_pods()).values())
+    return list(
+        values(
+            reads(pods, deployments=[deployment("calico-typha", replicas)]).typha_pods()
+        ).values()
+    )
 
 
 def test_typha_is_spread_when_each_of_its_pods_is_ready_on_a_node_of_its_own() -> None:
@@ -106,9 +135,16 @@ def test_typha_is_spread_when_each_of_its_pods_is_ready_on_a_node_of_its_own() -
 
 
 def test_a_typha_pod_on_windows_counts_when_it_runs_there() -> None:
-    pods = [labelled(pod("a", "win"), k8s_app="calico-typha"), labelled(pod("b", "lin"), k8s_app="calico-typha")]
+    pods = [
+        labelled(pod("a", "win"), k8s_app="calico-typha"),
+        labelled(pod("b", "lin"), k8s_app="calico-typha"),
+    ]
     pods.append(labelled(pod("c", "win", ready=False), k8s_app="calico-typha"))
-    assert list(values(reads(pods).typha()).values()) == ["runs on win", "not on Windows", "not on Windows"]
+    assert list(values(reads(pods).typha()).values()) == [
+        "runs on win",
+        "not on Windows",
+        "not on Windows",
+    ]
     with pytest.raises(NotAboutThisCluster, match="no pod of it"):
         reads([]).typha()
 

@@ -16,7 +16,9 @@ HOUR = timedelta(hours=1)
 
 
 def ended(ends: list[datetime | None], *ran: timedelta) -> Fact[bool]:
-    states = [{"state": {"running": {"startedAt": f"{NOW - one:%Y-%m-%dT%H:%M:%SZ}"}}} for one in ran]
+    states = [
+        {"state": {"running": {"startedAt": f"{NOW - one:%Y-%m-%dT%H:%M:%SZ}"}}} for one in ran
+    ]
     pod = {
         "metadata": {"name": "calico-node-windows-x", "namespace": "calico-system"},
         "spec": {"nodeName": "win"},
@@ -28,7 +30,9 @@ def ended(ends: list[datetime | None], *ran: timedelta) -> Fact[bool]:
 
 def test_a_token_that_is_over_has_ended_however_long_calico_ran() -> None:
     found = ended([NOW + HOUR, NOW - HOUR], 2 * HOUR)
-    assert found == Fact(True, "token of the CNI plugin on node win ends at 2026-11-26T11:00:00Z, which is over")
+    assert found == Fact(
+        True, "token of the CNI plugin on node win ends at 2026-11-26T11:00:00Z, which is over"
+    )
 
 
 def test_a_token_was_renewed_where_each_container_has_run_for_longer_than_one_lives() -> None:
@@ -39,7 +43,8 @@ def test_a_token_was_renewed_where_each_container_has_run_for_longer_than_one_li
 
 
 @pytest.mark.parametrize(
-    ("ran", "why"), [((30 * HOUR, 23 * HOUR), "runs since 2026-11-25T13:00:00Z"), ((), "is not seen to run")]
+    ("ran", "why"),
+    [((30 * HOUR, 23 * HOUR), "runs since 2026-11-25T13:00:00Z"), ((), "is not seen to run")],
 )
 def test_a_token_as_young_as_calico_shows_nothing(ran: tuple[timedelta, ...], why: str) -> None:
     found = ended([NOW + HOUR], *ran)

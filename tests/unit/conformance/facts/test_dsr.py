@@ -27,12 +27,17 @@ LINUX = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: false\n"
         ("kube-proxy.exe --enable-dsr=true --config C:\\k\\proxy.conf", None),
     ],
 )
-def test_a_command_line_says_it_by_its_last_flag_or_not_at_all(command: str, value: bool | None) -> None:
+def test_a_command_line_says_it_by_its_last_flag_or_not_at_all(
+    command: str, value: bool | None
+) -> None:
     assert told(command) is value
 
 
 def test_a_log_says_it_where_it_repeats_the_start() -> None:
-    assert logged(f"DSR feature is supported, --enable-dsr=false is not\n{START} --enable-dsr=true\n") is True
+    assert (
+        logged(f"DSR feature is supported, --enable-dsr=false is not\n{START} --enable-dsr=true\n")
+        is True
+    )
     assert logged('I1122 flags.go:64] FLAG: --enable-dsr="false"\n') is False
     assert logged(f"{START}\n") is None
 
@@ -52,7 +57,11 @@ def pod(world: Any, where: str, *, args: list[str], log: str | int = "") -> None
     path = f"/api/v1/namespaces/kube-system/pods/{name}"
     world.put(path, {"spec": spec})
     answer = (log, {"message": "no"}) if isinstance(log, int) else (200, log.encode())
-    own = {f"GET {path}/log": lambda request: answer if request.query["limitBytes"] == str(HEAD) else None}
+    own = {
+        f"GET {path}/log": lambda request: (
+            answer if request.query["limitBytes"] == str(HEAD) else None
+        )
+    }
     world.api.routes = own | world.api.routes
 
 
@@ -73,7 +82,9 @@ def test_each_node_has_its_own(kube: Any, windows: Any) -> None:
     assert dsr(kube) == {"win-1": True, "win-2": False}
 
 
-def test_the_log_counts_before_the_arguments_and_both_say_where_they_were_read(kube: Any, windows: Any) -> None:
+def test_the_log_counts_before_the_arguments_and_both_say_where_they_were_read(
+    kube: Any, windows: Any
+) -> None:
     pod(windows, "win-1", args=["start.ps1"], log=f"waiting\n{START} --enable-dsr=true\n")
     pod(windows, "win-2", args=["--enable-dsr=true"], log=f"{START} --enable-dsr=false\n")
     assert dsr(kube) == {"win-1": True, "win-2": False}
@@ -81,8 +92,12 @@ def test_the_log_counts_before_the_arguments_and_both_say_where_they_were_read(k
     assert sources[0] == "--enable-dsr in the log of pod kube-system/kube-proxy-windows-win-1"
 
 
-def test_it_is_never_linux_configuration_and_never_off_for_want_of_a_flag(kube: Any, windows: Any) -> None:
-    windows.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": LINUX}})
+def test_it_is_never_linux_configuration_and_never_off_for_want_of_a_flag(
+    kube: Any, windows: Any
+) -> None:
+    windows.put(
+        "/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": LINUX}}
+    )
     pod(windows, "win-1", args=["start.ps1"])
     nodes = detect(kube).by_os("windows")
     assert [node.dsr.value for node in nodes] == [None, None]

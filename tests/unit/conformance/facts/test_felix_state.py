@@ -17,9 +17,21 @@ Obj = dict[str, Any]
 REFUSED = ApiRefused(403, "Forbidden", "may not", "GET pods")
 
 
-def pod(name: str, node: str, container: str, *, ready: bool = True, restarts: int = 0, age: float = 100.0) -> Obj:
+def pod(
+    name: str,
+    node: str,
+    container: str,
+    *,
+    ready: bool = True,
+    restarts: int = 0,
+    age: float = 100.0,
+) -> Obj:
     begun = (datetime.now(UTC) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    status: Obj = {"name": container, "restartCount": restarts, "state": {"running": {"startedAt": begun}}}
+    status: Obj = {
+        "name": container,
+        "restartCount": restarts,
+        "state": {"running": {"startedAt": begun}},
+    }
     return {
         "metadata": {"name": name, "namespace": "calico-system"},
         "spec": {"nodeName": node, "containers": [{"name": container}]},
@@ -55,7 +67,9 @@ def test_each_node_has_its_own_pod_readiness_restarts_and_newest_warning() -> No
     kube: Any = Kube(windows, pod("calico-node-b", "l1", "calico-node"), log=log)
     first, second, third = felix_on(kube, ["w1", "l1", "w2", "w1"], 30.0)
     assert first.startswith("w1: ")
-    assert " ago (kubectl logs -n calico-system calico-node-windows-a -c felix), said: " in first, "to be pasted"
+    assert " ago (kubectl logs -n calico-system calico-node-windows-a -c felix), said: " in first, (
+        "to be pasted"
+    )
     assert "Ready," not in first
     assert ", 3 restarts, started " in first
     assert first.endswith("said: t2 [ERROR][1] felix: Failed to program policy")
@@ -65,7 +79,10 @@ def test_each_node_has_its_own_pod_readiness_restarts_and_newest_warning() -> No
         second,
     )
     assert third == "w2: no pod of calico-node is seen"
-    assert kube.asked == [("calico-node-windows-a felix", 30.0), ("calico-node-b calico-node", 30.0)]
+    assert kube.asked == [
+        ("calico-node-windows-a felix", 30.0),
+        ("calico-node-b calico-node", 30.0),
+    ]
 
 
 def test_a_quiet_log_and_one_that_cannot_be_read_say_so() -> None:
@@ -98,7 +115,10 @@ def test_where_policy_has_not_changed_only_a_felix_that_is_not_well_is_told(
 
 def test_an_init_container_that_has_ended_is_not_told_in_felix_place() -> None:
     found = pod("calico-node-windows-a", "w1", "felix", ready=False)
-    ended = {"name": "uninstall-calico", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    ended = {
+        "name": "uninstall-calico",
+        "state": {"terminated": {"exitCode": 0, "reason": "Completed"}},
+    }
     found["status"]["initContainerStatuses"] = [ended]
     kube: Any = Kube(found)
     assert "uninstall-calico" not in felix_on(kube, ["w1"], 30.0)[0]
@@ -124,11 +144,16 @@ BROKEN = {
             [status("calico", **FINE), status("calico-windows", **BROKEN)],
             "calico-windows Degraded: ResourceReadError no IPAM",
         ),
-        ([status("calico", Available={"status": "False"}, Progressing={"status": "True"})], "calico Progressing"),
+        (
+            [status("calico", Available={"status": "False"}, Progressing={"status": "True"})],
+            "calico Progressing",
+        ),
         ([status("calico"), status("apiserver")], "apiserver not Available; calico not Available"),
     ],
 )
-def test_the_operator_s_components_are_told_by_what_is_wrong_with_them(found: list[Obj], said: str) -> None:
+def test_the_operator_s_components_are_told_by_what_is_wrong_with_them(
+    found: list[Obj], said: str
+) -> None:
     kube: Any = Kube(*found)
     assert tigera_status(Reading(kube)).value == said
 

@@ -15,7 +15,10 @@ ANNOUNCED = {"projectcalico.org/IPv4Address": "10.0.0.11/24"}
 
 
 def first(
-    *pods: Obj, affinities: tuple[Obj, ...] = (affinity(),), blocks: tuple[Obj, ...] = (block(),), **more: Any
+    *pods: Obj,
+    affinities: tuple[Obj, ...] = (affinity(),),
+    blocks: tuple[Obj, ...] = (block(),),
+    **more: Any,
 ) -> Fact[str]:
     """Of node ``win``, beside a pod on Linux."""
     served = {

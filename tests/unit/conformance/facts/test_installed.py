@@ -7,12 +7,21 @@ from typing import Any
 from conformance.facts.installed import components, installed, tag
 
 
-def pod(workload: str, node: str, image: str, digest: str = "", kind: str = "DaemonSet") -> dict[str, Any]:
+def pod(
+    workload: str, node: str, image: str, digest: str = "", kind: str = "DaemonSet"
+) -> dict[str, Any]:
     owner = workload if kind == "DaemonSet" else f"{workload}-6d5f"
     return {
-        "metadata": {"name": f"{workload}-{node}", "ownerReferences": [{"kind": kind, "name": owner}]},
+        "metadata": {
+            "name": f"{workload}-{node}",
+            "ownerReferences": [{"kind": kind, "name": owner}],
+        },
         "spec": {"nodeName": node, "containers": [{"name": "main", "image": image}]},
-        "status": {"containerStatuses": [{"name": "main", "imageID": f"{image}@{digest}" if digest else ""}]},
+        "status": {
+            "containerStatuses": [
+                {"name": "main", "imageID": f"{image}@{digest}" if digest else ""}
+            ]
+        },
     }
 
 
@@ -23,7 +32,10 @@ def test_nodes_that_run_one_image_are_told_together_and_another_version_apart() 
         pod("calico-node-windows", "win-3", old), pod("a-users-own", "win-1", "x"),
         pod("tigera-operator", "linux-1", "quay.io/tigera/operator:v1.40.0", "sha256:c", kind="ReplicaSet"),
     ])  # fmt: skip
-    assert [(component.workload, component.version, component.digest, component.nodes) for component in found] == [
+    assert [
+        (component.workload, component.version, component.digest, component.nodes)
+        for component in found
+    ] == [
         ("calico-node-windows", "v3.30.4", "", ("win-3",)),
         ("calico-node-windows", "v3.31.2", "sha256:b", ("win-1", "win-2")),
         ("tigera-operator", "v1.40.0", "sha256:c", ("linux-1",)),
@@ -31,7 +43,11 @@ def test_nodes_that_run_one_image_are_told_together_and_another_version_apart() 
 
 
 def test_a_tag_is_told_from_a_registrys_port() -> None:
-    assert [tag(item) for item in ("host:5000/a/b", "host:5000/a/b:v1", "b:v1@sha256:0")] == ["", "v1", "v1"]
+    assert [tag(item) for item in ("host:5000/a/b", "host:5000/a/b:v1", "b:v1@sha256:0")] == [
+        "",
+        "v1",
+        "v1",
+    ]
 
 
 def test_what_may_not_be_read_is_named(kube: Any, world: Any) -> None:

@@ -16,13 +16,19 @@ ALL = (0, 1, 2, 63)
 
 
 def block(where: str = "win", reserved: tuple[int, ...] = ALL, cidr: str = CIDR) -> Obj:
-    allocations = [0 if ordinal in reserved else (1 if ordinal == 5 else None) for ordinal in range(64)]
+    allocations = [
+        0 if ordinal in reserved else (1 if ordinal == 5 else None) for ordinal in range(64)
+    ]
     attributes = [{"handle_id": "windows-reserved-ipam-handle"}, {"handle_id": "Calico.abc"}]
-    return named(cidr, cidr=cidr, affinity=f"host:{where}", allocations=allocations, attributes=attributes)
+    return named(
+        cidr, cidr=cidr, affinity=f"host:{where}", allocations=allocations, attributes=attributes
+    )
 
 
 def affinity(where: str = "win", cidr: str = CIDR, **more: Any) -> Obj:
-    return named(cidr, **({"node": where, "cidr": cidr, "state": "confirmed", "deleted": "false"} | more))
+    return named(
+        cidr, **({"node": where, "cidr": cidr, "state": "confirmed", "deleted": "false"} | more)
+    )
 
 
 def pod(name: str, address: str, *, made: str = LATE, phase: str = "Running", **spec: Any) -> Obj:
@@ -33,7 +39,9 @@ def pod(name: str, address: str, *, made: str = LATE, phase: str = "Running", **
     }
 
 
-def reads(*there: Obj, affinities: tuple[Obj, ...] = (affinity(),), reserving: tuple[Obj, ...] = ()) -> IpamFacts:
+def reads(
+    *there: Obj, affinities: tuple[Obj, ...] = (affinity(),), reserving: tuple[Obj, ...] = ()
+) -> IpamFacts:
     """Of blocks and pods."""
     served = {
         (V3, "BlockAffinity"): list(affinities),
@@ -46,7 +54,9 @@ def reads(*there: Obj, affinities: tuple[Obj, ...] = (affinity(),), reserving: t
 
 
 def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:
-    assert [node.name for node in reads(block(), pod("a", "192.168.7.70")).windows_with_pods] == ["win"]
+    assert [node.name for node in reads(block(), pod("a", "192.168.7.70")).windows_with_pods] == [
+        "win"
+    ]
     assert reads(block(), pod("done", "192.168.7.70", phase="Succeeded")).windows_with_pods == ()
 
 
@@ -64,21 +74,32 @@ def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:
         (reads(block(), affinities=(affinity(state="pending"),)), "no block"),
         (reads(block(), affinities=(affinity(deleted="true"),)), "no block"),
         (
-            reads(block(), block(cidr="192.168.9.0/26"), affinities=(affinity(), affinity(cidr="192.168.9.0/26"))),
+            reads(
+                block(),
+                block(cidr="192.168.9.0/26"),
+                affinities=(affinity(), affinity(cidr="192.168.9.0/26")),
+            ),
             "2 blocks: 192.168.7.64/26; 192.168.9.0/26",
         ),
-        (reads(block(), affinities=(affinity(), affinity("lin"))), "1 block: 192.168.7.64/26, which node lin has too"),
+        (
+            reads(block(), affinities=(affinity(), affinity("lin"))),
+            "1 block: 192.168.7.64/26, which node lin has too",
+        ),
         (reads(block(), affinities=(affinity(), affinity("lin", state="pending"))), "one block"),
     ],
 )
-def test_a_block_is_a_node_s_where_its_affinity_and_the_block_say_so(found: IpamFacts, words: str) -> None:
+def test_a_block_is_a_node_s_where_its_affinity_and_the_block_say_so(
+    found: IpamFacts, words: str
+) -> None:
     assert values(found.blocks("win")) == {"blocks of node win": words}
 
 
 def test_reservations_are_told_by_their_place_in_the_block() -> None:
     name = "reserved in block 192.168.7.64/26 of node win"
     assert values(reads(block()).reserved("win")) == {name: ["first", "second", "third", "last"]}
-    assert values(reads(block(reserved=(0, 1, 7))).reserved("win")) == {name: ["first", "second", "number 7"]}
+    assert values(reads(block(reserved=(0, 1, 7))).reserved("win")) == {
+        name: ["first", "second", "number 7"]
+    }
     assert reads().reserved("win") == {}
 
 
@@ -90,7 +111,11 @@ def test_windows_reservations_in_blocks_of_others_are_told() -> None:
 
 
 def test_an_address_outside_its_nodes_block_is_told() -> None:
-    pods = [pod("good", "192.168.7.70"), pod("stray", "192.168.9.9"), pod("over", "192.168.9.8", phase="Succeeded")]
+    pods = [
+        pod("good", "192.168.7.70"),
+        pod("stray", "192.168.9.9"),
+        pod("over", "192.168.9.8", phase="Succeeded"),
+    ]
     host = pod("host", "10.0.0.12", hostNetwork=True)
     assert values(reads(block(), *pods, host).places("win")) == {
         "address of pod demo/good on node win": "own block",
@@ -116,7 +141,8 @@ def test_an_address_that_its_block_keeps_back_is_told(address: str, words: str) 
 
 
 @pytest.mark.parametrize(
-    ("reserved_at", "words"), [(EARLY, "192.168.7.70, kept back by IPReservation ours"), (LATE, "not reserved")]
+    ("reserved_at", "words"),
+    [(EARLY, "192.168.7.70, kept back by IPReservation ours"), (LATE, "not reserved")],
 )
 def test_a_reservation_binds_pods_that_came_after_it(reserved_at: str, words: str) -> None:
     ours = named("ours", reservedCIDRs=["fd00::/64", "192.168.7.68/30"])

@@ -11,7 +11,11 @@ from conformance.facts.diagnostics_bundle import late_pods, states
 
 def pod(name: str, ready: str) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": ready}]
-    return {"metadata": {"name": name, "namespace": "demo"}, "spec": {}, "status": {"conditions": conditions}}
+    return {
+        "metadata": {"name": name, "namespace": "demo"},
+        "spec": {},
+        "status": {"conditions": conditions},
+    }
 
 
 class Namespaces:
@@ -28,7 +32,9 @@ class Namespaces:
         return self.there[namespace]
 
 
-def test_only_pods_that_are_not_ready_are_late_and_a_namespace_that_cannot_be_read_hides_none() -> None:
+def test_only_pods_that_are_not_ready_are_late_and_a_namespace_that_cannot_be_read_hides_none() -> (
+    None
+):
     found = late_pods(Namespaces(), ["gone", "demo", "demo-host"])  # type: ignore[arg-type]
     assert [item["metadata"]["name"] for item in found] == ["late"]
     ((name, text),) = states(found).items()

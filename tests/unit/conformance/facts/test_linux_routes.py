@@ -24,7 +24,10 @@ def routes(
     there = {
         (V3, "BlockAffinity"): [BLOCK],
         (V3, "FelixConfiguration"): [named("default", **(felix or {}))],
-        (V3, "IPPool"): [named("p", cidr="10.1.0.0/16"), named("gone", cidr="10.4.0.0/16", disabled=True)],
+        (V3, "IPPool"): [
+            named("p", cidr="10.1.0.0/16"),
+            named("gone", cidr="10.4.0.0/16", disabled=True),
+        ],
         (V3, "BGPPeer"): [named("r", nextHopMode=passed_on)],
     }
     entries = tuple(
@@ -36,7 +39,9 @@ def routes(
         replace(one, annotations={"projectcalico.org/IPv4Address": f"10.0.0.{number}/24"})
         for number, one in enumerate(facts().nodes, 1)
     )
-    return LinuxRoutes(Objects(there), reads(there, replace(facts(), nodes=nodes)), lambda node: seen)  # type: ignore[arg-type]
+    return LinuxRoutes(
+        Objects(there), reads(there, replace(facts(), nodes=nodes)), lambda node: seen
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +56,12 @@ def routes(
         (["10.1.0.0/26 by 10.0.0.1"], "by 10.0.0.1, which is node lin"),
     ],
 )
-def test_a_block_has_one_route_and_its_addresses_have_none(destinations: list[str], told: str) -> None:
-    assert values(routes(*destinations).to_blocks("lin")) == {"route of node lin to 10.1.0.0/26 of node win": told}
+def test_a_block_has_one_route_and_its_addresses_have_none(
+    destinations: list[str], told: str
+) -> None:
+    assert values(routes(*destinations).to_blocks("lin")) == {
+        "route of node lin to 10.1.0.0/26 of node win": told
+    }
 
 
 def test_a_node_that_passes_on_what_it_learns_may_be_the_next_hop() -> None:
@@ -83,7 +92,9 @@ def test_a_route_to_a_block_of_nobody_is_told(left: str, told: str) -> None:
 
 
 def test_routes_by_ipips_device_are_named() -> None:
-    assert list(values(routes("10.3.0.0/26", device="tunl0").by_ipip("lin")).values()) == [["10.3.0.0/26"]]
+    assert list(values(routes("10.3.0.0/26", device="tunl0").by_ipip("lin")).values()) == [
+        ["10.3.0.0/26"]
+    ]
     assert list(values(routes("10.3.0.0/26").by_ipip("lin")).values()) == [[]]
 
 

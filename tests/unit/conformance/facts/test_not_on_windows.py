@@ -22,21 +22,31 @@ def pod(name: str, where: str, *addresses: str, **spec: Any) -> Obj:
     return {
         "metadata": {"name": name, "namespace": "demo"},
         "spec": {"nodeName": where} | spec,
-        "status": {"podIP": addresses[0], "podIPs": [{"ip": one} for one in addresses]} if addresses else {},
+        "status": {"podIP": addresses[0], "podIPs": [{"ip": one} for one in addresses]}
+        if addresses
+        else {},
     }
 
 
 def reads(nodes: list[Obj], pods: tuple[Obj, ...] = (), **felix: Any) -> NotOnWindows:
-    served = {(V3, "FelixConfiguration"): [named("default", **felix)], ("v1", "Node"): nodes, ("v1", "Pod"): list(pods)}
+    served = {
+        (V3, "FelixConfiguration"): [named("default", **felix)],
+        ("v1", "Node"): nodes,
+        ("v1", "Pod"): list(pods),
+    }
     kube: Any = Objects(served)
     return NotOnWindows(kube, facts(), CalicoObjects(kube, facts()))
 
 
 def test_a_key_is_looked_for_on_windows_where_linux_has_one() -> None:
     there = [node("lin", **{KEY: "a="}), node("win")]
-    assert values(reads(there, wireguardEnabled=True).keys("win")) == {"WireGuard key of node win": "none"}
+    assert values(reads(there, wireguardEnabled=True).keys("win")) == {
+        "WireGuard key of node win": "none"
+    }
     there = [node("lin", **{KEY: "a="}), node("win", **{KEY: "b="})]
-    assert values(reads(there, wireguardEnabled=True).keys("win")) == {"WireGuard key of node win": "b="}
+    assert values(reads(there, wireguardEnabled=True).keys("win")) == {
+        "WireGuard key of node win": "b="
+    }
 
 
 def test_where_wireguard_is_off_or_has_no_key_nothing_is_shown() -> None:
@@ -59,6 +69,12 @@ def test_pods_with_both_versions_are_told_by_their_node() -> None:
 
 
 def test_where_no_linux_pod_has_ipv6_nothing_is_shown() -> None:
-    pods = (pod("a", "lin", "10.0.0.1"), pod("h", "lin", "fd00::1", hostNetwork=True), pod("b", "win", "fd00::2"))
-    with pytest.raises(MissingCapability, match="cannot be seen here: no Linux pod has an address of IPv6"):
+    pods = (
+        pod("a", "lin", "10.0.0.1"),
+        pod("h", "lin", "fd00::1", hostNetwork=True),
+        pod("b", "win", "fd00::2"),
+    )
+    with pytest.raises(
+        MissingCapability, match="cannot be seen here: no Linux pod has an address of IPv6"
+    ):
         reads([node("win")], pods).of_ipv6("win")

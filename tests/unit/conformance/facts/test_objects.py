@@ -37,7 +37,10 @@ class Objects:
         return [item for item in found if namespace in (None, item["metadata"].get("namespace"))]
 
     def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
-        return next((obj for obj in self.objects(api, kind, namespace) if obj["metadata"]["name"] == name), None)
+        return next(
+            (obj for obj in self.objects(api, kind, namespace) if obj["metadata"]["name"] == name),
+            None,
+        )
 
 
 def node(name: str, os: Literal["linux", "windows"], **more: Any) -> NodeFacts:
@@ -49,12 +52,19 @@ def node(name: str, os: Literal["linux", "windows"], **more: Any) -> NodeFacts:
 
 
 def facts(
-    install: str | None = "operator", datastore: str | None = "kubernetes", more: tuple[NodeFacts, ...] = ()
+    install: str | None = "operator",
+    datastore: str | None = "kubernetes",
+    more: tuple[NodeFacts, ...] = (),
 ) -> Facts:
     known: dict[str, Any] = {
-        name: Fact(None, "-") for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode")
+        name: Fact(None, "-")
+        for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode")
     }
-    known |= {"mode": Fact("vxlan", "m"), "datastore": Fact(datastore, "d"), "install": Fact(install, "i")}
+    known |= {
+        "mode": Fact("vxlan", "m"),
+        "datastore": Fact(datastore, "d"),
+        "install": Fact(install, "i"),
+    }
     nodes = (node("lin", "linux"), node("win", "windows"), *more)
     return Facts(nodes=nodes, calico_version=Fact("v3.31.2", "v"), evidence="lab", **known)
 
@@ -63,7 +73,9 @@ def named(name: str, **spec: Any) -> Obj:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def pod(name: str, where: str, address: str = "", namespace: str = "calico-system", ready: bool = True) -> Obj:
+def pod(
+    name: str, where: str, address: str = "", namespace: str = "calico-system", ready: bool = True
+) -> Obj:
     return {
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"nodeName": where} if where else {},
@@ -74,7 +86,9 @@ def pod(name: str, where: str, address: str = "", namespace: str = "calico-syste
     }
 
 
-def reads(there: dict[tuple[str, str], list[Obj]], of: Facts | None = None, **more: Any) -> CalicoObjects:
+def reads(
+    there: dict[tuple[str, str], list[Obj]], of: Facts | None = None, **more: Any
+) -> CalicoObjects:
     return CalicoObjects(Objects(there, **more), of or facts())  # type: ignore[arg-type]
 
 
@@ -89,7 +103,9 @@ def test_builds_and_versions_are_told_of_each_node_with_its_own_calico() -> None
     assert values(found.windows_builds()) == {
         "build of node win": None, "build of node win-2": BuildUnderCalico((20348, 1), "v3.29.1"),
     }  # fmt: skip
-    assert str(found.windows_builds()["build of node win-2"].value) == "20348.1 under Calico v3.29.1"
+    assert (
+        str(found.windows_builds()["build of node win-2"].value) == "20348.1 under Calico v3.29.1"
+    )
     assert values(found.calico_version()) == {
         "Calico's version": "v3.31.2", "Calico's version on node win-2": "v3.29.1",
     }  # fmt: skip
@@ -103,8 +119,13 @@ def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> No
         named("d", cidr="172.16.0.0/16", vxlanMode="Always"),
     ]
     found = reads({(CRD, "IPPool"): pools}).pools("ipipMode")
-    assert values(found) == {"IPPool a .spec.ipipMode": "Always", "IPPool d .spec.ipipMode": "Never"}
-    assert found["IPPool a .spec.ipipMode"].source == "its .spec.ipipMode (crd.projectcalico.org/v1)"
+    assert values(found) == {
+        "IPPool a .spec.ipipMode": "Always",
+        "IPPool d .spec.ipipMode": "Never",
+    }
+    assert (
+        found["IPPool a .spec.ipipMode"].source == "its .spec.ipipMode (crd.projectcalico.org/v1)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,18 +134,32 @@ def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> No
         ({"vxlanMode": "Always"}, "Disabled", "VXLAN with BGP disabled"),
         ({"vxlanMode": "CrossSubnet"}, "Disabled", "VXLAN CrossSubnet with BGP disabled"),
         ({"ipipMode": "Always"}, "Enabled", "IPIP Always with BGP enabled"),
-        ({"ipipMode": "Never", "vxlanMode": "Never"}, "Enabled", "no encapsulation with BGP enabled"),
-        ({"vxlanMode": "Always", "ipipMode": "Always"}, None, "VXLAN and IPIP Always with BGP enabled"),
+        (
+            {"ipipMode": "Never", "vxlanMode": "Never"},
+            "Enabled",
+            "no encapsulation with BGP enabled",
+        ),
+        (
+            {"vxlanMode": "Always", "ipipMode": "Always"},
+            None,
+            "VXLAN and IPIP Always with BGP enabled",
+        ),
     ],
 )
 def test_a_pool_and_bgp_make_a_shape(pool: Obj, bgp: str | None, shape: str) -> None:
     installation = named("default", calicoNetwork={"bgp": bgp} if bgp else {})
-    there = {(V3, "IPPool"): [named("a", cidr="192.168.0.0/16", **pool)], (OPERATOR, "Installation"): [installation]}
+    there = {
+        (V3, "IPPool"): [named("a", cidr="192.168.0.0/16", **pool)],
+        (OPERATOR, "Installation"): [installation],
+    }
     assert values(reads(there).shapes()) == {"IPPool a": shape}
 
 
 def test_bgp_is_read_from_the_configuration_map_or_the_mesh_where_no_operator_is() -> None:
-    config = {"metadata": {"name": "calico-config", "namespace": "kube-system"}, "data": {"calico_backend": "vxlan"}}
+    config = {
+        "metadata": {"name": "calico-config", "namespace": "kube-system"},
+        "data": {"calico_backend": "vxlan"},
+    }
     assert values(reads({("v1", "ConfigMap"): [config]}).bgp()) == {"BGP": "Disabled"}
     mesh = {(CRD, "BGPConfiguration"): [named("default", nodeToNodeMeshEnabled=True)]}
     assert values(reads(mesh).bgp()) == {"BGP": "Enabled"}
@@ -132,20 +167,29 @@ def test_bgp_is_read_from_the_configuration_map_or_the_mesh_where_no_operator_is
 
 
 def test_strict_affinity_is_false_where_there_is_no_such_object() -> None:
-    assert list(values(reads({(V3, "IPAMConfiguration"): []}).strict_affinity()).values()) == [False]
+    assert list(values(reads({(V3, "IPAMConfiguration"): []}).strict_affinity()).values()) == [
+        False
+    ]
     there = {(CRD, "IPAMConfig"): [named("default", strictAffinity=True)]}
-    assert values(reads(there).strict_affinity()) == {"IPAMConfig default .spec.strictAffinity": True}
+    assert values(reads(there).strict_affinity()) == {
+        "IPAMConfig default .spec.strictAffinity": True
+    }
 
 
 def affinity(where: str, cidr: str, **more: Any) -> Obj:
-    return named(f"{where}-{cidr}", node=where, cidr=cidr, state="confirmed", deleted="false", **more)
+    return named(
+        f"{where}-{cidr}", node=where, cidr=cidr, state="confirmed", deleted="false", **more
+    )
 
 
 def test_only_confirmed_blocks_of_windows_nodes_count() -> None:
     there = {
         (V3, "BlockAffinity"): [
             affinity("win", "192.168.7.64/26"),
-            {**affinity("win", "192.168.7.128/26"), "spec": {"node": "win", "cidr": "x", "state": "pending"}},
+            {
+                **affinity("win", "192.168.7.128/26"),
+                "spec": {"node": "win", "cidr": "x", "state": "pending"},
+            },
             affinity("lin", "192.168.8.0/26"),
         ]
     }
@@ -174,7 +218,9 @@ def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing() -> Non
 def test_the_way_of_installation_counts_under_etcd_alone(
     install: str | None, datastore: str | None, phrase: str | None
 ) -> None:
-    assert values(reads({}, facts(install, datastore)).datastore()) == {"mode and datastore": phrase}
+    assert values(reads({}, facts(install, datastore)).datastore()) == {
+        "mode and datastore": phrase
+    }
 
 
 def remedies(install: str, *served: tuple[str, str]) -> Remedies:
@@ -186,7 +232,10 @@ def test_the_command_for_strict_affinity_is_one_that_this_cluster_knows() -> Non
         "kubectl patch ipamconfigurations.projectcalico.org default --type=merge "
         """-p '{"spec":{"strictAffinity":true}}'"""
     )
-    assert "ipamconfigs.crd.projectcalico.org" in remedies("manual", (CRD, "IPAMConfig")).strict_affinity()
+    assert (
+        "ipamconfigs.crd.projectcalico.org"
+        in remedies("manual", (CRD, "IPAMConfig")).strict_affinity()
+    )
     assert remedies("manual").strict_affinity() == "calicoctl ipam configure --strictaffinity=true"
 
 
@@ -194,15 +243,25 @@ def test_what_the_operator_owns_is_mended_at_the_installation() -> None:
     assert "kubectl patch installation default" in remedies("operator").bgp_disabled()
     assert "kubectl patch installation default" in remedies("operator").encapsulation()
     assert "installation" not in remedies("manual").bgp_disabled()
-    assert remedies("manual", (V3, "IPPool")).encapsulation().startswith("kubectl patch ippools.projectcalico.org")
+    assert (
+        remedies("manual", (V3, "IPPool"))
+        .encapsulation()
+        .startswith("kubectl patch ippools.projectcalico.org")
+    )
     assert remedies("manual").encapsulation().startswith("calicoctl patch ippool")
 
 
 @pytest.mark.parametrize(
     ("install", "kept"),
-    [("manifest", ""), ("agent", "HelmChartConfig rke2-calico"), ("platform", "AKS keeps the Installation")],
+    [
+        ("manifest", ""),
+        ("agent", "HelmChartConfig rke2-calico"),
+        ("platform", "AKS keeps the Installation"),
+    ],
 )
-def test_an_operator_on_linux_alone_keeps_pools_and_bgp_all_the_same(install: str, kept: str) -> None:
+def test_an_operator_on_linux_alone_keeps_pools_and_bgp_all_the_same(
+    install: str, kept: str
+) -> None:
     found = remedies(install, ("operator.tigera.io/v1", "Installation"))
     for command in (found.bgp_disabled(), found.encapsulation()):
         assert command.startswith("kubectl patch installation default")
@@ -217,10 +276,12 @@ def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
         named("six", cidr="fd00::/64"),
     ]
     block = named("x", cidr="10.2.0.0/26")
-    assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): [block]}).pool_kinds()).values()) == [
-        ["IPIP", "VXLAN"]
-    ]
-    assert list(values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): []}).pool_kinds()).values()) == [["VXLAN"]]
+    assert list(
+        values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): [block]}).pool_kinds()).values()
+    ) == [["IPIP", "VXLAN"]]
+    assert list(
+        values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): []}).pool_kinds()).values()
+    ) == [["VXLAN"]]
 
 
 def test_pools_for_pods_anywhere_have_no_selector() -> None:

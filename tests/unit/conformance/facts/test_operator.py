@@ -50,7 +50,9 @@ def daemons(*containers: str, ready: int = 2, owner: str = "", **spec: Any) -> O
         meta["ownerReferences"] = [{"kind": owner, "name": "default"}]
     return {
         "metadata": meta,
-        "spec": {"template": {"spec": pods | {"containers": [{"name": name} for name in containers]}}},
+        "spec": {
+            "template": {"spec": pods | {"containers": [{"name": name} for name in containers]}}
+        },
         "status": {"desiredNumberScheduled": 2, "numberReady": ready},
     }
 
@@ -63,7 +65,9 @@ def reads(*, mode: str = "vxlan", strict: bool = True, **there: list[Obj]) -> Op
         ("apps/v1", "DaemonSet"): there.get("daemons", [daemons("felix", "node", "install-cni")]),
         (V3, "IPAMConfiguration"): [named("default", strictAffinity=strict)],
     }
-    known = replace(facts(), cni=Fact("Calico", "c"), ipam=Fact("calico-ipam", "i"), mode=Fact(mode, "m"))  # type: ignore[arg-type]
+    known = replace(
+        facts(), cni=Fact("Calico", "c"), ipam=Fact("calico-ipam", "i"), mode=Fact(mode, "m")
+    )  # type: ignore[arg-type]
     kube: Any = Served(objects)
     return OperatorFacts(kube, known, CalicoObjects(kube, known))
 
@@ -84,7 +88,10 @@ def test_what_is_missing_is_named() -> None:
 
 def test_another_plugin_needs_neither_encapsulation_nor_strict_affinity() -> None:
     other = named("default", serviceCIDRs=["10.96.0.0/12"], cni={"type": "AmazonVPC"})
-    assert set(values(reads(installation=[other]).demands())) == {"serviceCIDRs", "the API server's address"}
+    assert set(values(reads(installation=[other]).demands())) == {
+        "serviceCIDRs",
+        "the API server's address",
+    }
 
 
 def test_the_outcome_is_the_status_and_the_ready_pods() -> None:
@@ -108,6 +115,8 @@ def test_the_shape_follows_mode_and_plugin() -> None:
 def test_only_what_the_installation_owns_was_laid_by_the_operator() -> None:
     assert list(values(reads().on_windows()).values()) == ["nothing"]
     owned = [daemons("felix", owner="Installation")]
-    assert list(values(reads(daemons=owned).on_windows()).values()) == ["DaemonSet calico-system/calico-node-windows"]
+    assert list(values(reads(daemons=owned).on_windows()).values()) == [
+        "DaemonSet calico-system/calico-node-windows"
+    ]
     with pytest.raises(NotAboutThisCluster, match="Calico's operator"):
         reads(installation=[]).on_windows()

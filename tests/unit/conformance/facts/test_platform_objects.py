@@ -11,7 +11,9 @@ from tests.unit.conformance.facts.test_objects import Obj, facts, values
 from tests.unit.conformance.facts.test_operator import Served
 
 
-def reads(*, config: Obj | None = None, node: Obj | None = None, forbidden: bool = False) -> PlatformObjects:
+def reads(
+    *, config: Obj | None = None, node: Obj | None = None, forbidden: bool = False
+) -> PlatformObjects:
     windows = {"metadata": {"name": "win"}} | (node or {})
     there: dict[tuple[str, str], list[Obj]] = {
         ("v1", "Node"): [windows],
@@ -21,7 +23,9 @@ def reads(*, config: Obj | None = None, node: Obj | None = None, forbidden: bool
     return PlatformObjects(kube, facts())
 
 
-@pytest.mark.parametrize(("data", "told"), [({"enable-windows-ipam": "true"}, "true"), ({}, "not set")])
+@pytest.mark.parametrize(
+    ("data", "told"), [({"enable-windows-ipam": "true"}, "true"), ({}, "not set")]
+)
 def test_the_vpc_plugins_setting_is_told(data: dict[str, str], told: str) -> None:
     config = {"metadata": {"name": "amazon-vpc-cni", "namespace": "kube-system"}, "data": data}
     assert values(reads(config=config).windows_ipam()) == {"enable-windows-ipam": told}
@@ -48,12 +52,20 @@ def test_a_reflectors_cluster_id_is_told(notes: dict[str, str], told: str) -> No
 @pytest.mark.parametrize(
     ("notes", "backend", "manager"),
     [
-        ({f"{FLANNEL}/backend-type": "vxlan", f"{FLANNEL}/kube-subnet-manager": "true"}, "vxlan", "true"),
+        (
+            {f"{FLANNEL}/backend-type": "vxlan", f"{FLANNEL}/kube-subnet-manager": "true"},
+            "vxlan",
+            "true",
+        ),
         ({f"{FLANNEL}/backend-type": "host-gw"}, "host-gw", "not set"),
         ({}, None, "not set"),
     ],
 )
-def test_flannels_own_words_of_a_node_are_told(notes: dict[str, str], backend: str | None, manager: str) -> None:
+def test_flannels_own_words_of_a_node_are_told(
+    notes: dict[str, str], backend: str | None, manager: str
+) -> None:
     there = reads(node={"metadata": {"name": "win", "annotations": notes}})
     assert values(there.backend("win")) == {"flannel's backend-type on node win": backend}
-    assert values(there.subnet_manager("win")) == {"flannel's kube-subnet-manager on node win": manager}
+    assert values(there.subnet_manager("win")) == {
+        "flannel's kube-subnet-manager on node win": manager
+    }

@@ -22,13 +22,21 @@ from conformance.model.change import ObjectRef
 from conformance.model.facts import Fact
 
 RUN = Ownership("r1", "gw0")
-POLICY = {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", "metadata": {"name": "p"}, "spec": {}}
+POLICY = {
+    "apiVersion": "projectcalico.org/v3",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "p"},
+    "spec": {},
+}
 
 
 def usable(world: Any) -> None:
     world.node("lin")
     world.node("win", "windows", "10.0.20348.1")
-    world.put("/apis/projectcalico.org/v3/clusterinformations/default", {"spec": {"calicoVersion": "v3.31.2"}})
+    world.put(
+        "/apis/projectcalico.org/v3/clusterinformations/default",
+        {"spec": {"calicoVersion": "v3.31.2"}},
+    )
 
 
 def test_a_hybrid_cluster_with_calico_and_all_rights_passes(kube: Any, world: Any) -> None:
@@ -63,11 +71,16 @@ def test_openshift_is_refused_and_why(kube: Any, world: Any) -> None:
     with pytest.raises(ClusterUnusable) as caught:
         preflight(kube, facts)
     (reason,) = caught.value.reasons
-    assert reason.startswith("OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods")
+    assert reason.startswith(
+        "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods"
+    )
 
 
 def without_v3(world: Any) -> None:
-    world.api.routes = {"GET /apis/projectcalico.org/v3": (404, {"kind": "Status"}), **world.api.routes}
+    world.api.routes = {
+        "GET /apis/projectcalico.org/v3": (404, {"kind": "Status"}),
+        **world.api.routes,
+    }
 
 
 def test_v3_is_used_where_it_is_served(kube: Any, world: Any) -> None:
@@ -79,10 +92,14 @@ def test_v3_is_used_where_it_is_served(kube: Any, world: Any) -> None:
     assert world.api.requests[-1].path == path
 
 
-def test_without_v3_and_calicoctl_nothing_is_written_and_the_remedy_is_named(kube: Any, world: Any) -> None:
+def test_without_v3_and_calicoctl_nothing_is_written_and_the_remedy_is_named(
+    kube: Any, world: Any
+) -> None:
     without_v3(world)
     calico = CalicoApi(kube, Changes(kube, RUN))
-    with pytest.raises(MissingCapability, match=r"does not serve projectcalico.*give --calicoctl=PATH"):
+    with pytest.raises(
+        MissingCapability, match=r"does not serve projectcalico.*give --calicoctl=PATH"
+    ):
         calico.apply(POLICY, "a test", namespace=RUN.namespace)
 
 
@@ -93,9 +110,13 @@ def calicoctl(tmp_path: Path, body: str) -> Path:
     return path
 
 
-def test_calicoctl_gets_the_signed_object_and_the_kubeconfig(kube: Any, world: Any, tmp_path: Path) -> None:
+def test_calicoctl_gets_the_signed_object_and_the_kubeconfig(
+    kube: Any, world: Any, tmp_path: Path
+) -> None:
     without_v3(world)
-    program = calicoctl(tmp_path, f'echo "$KUBECONFIG $*" > {tmp_path}/args; cat > {tmp_path}/stdin')
+    program = calicoctl(
+        tmp_path, f'echo "$KUBECONFIG $*" > {tmp_path}/args; cat > {tmp_path}/stdin'
+    )
     changes = Changes(kube, RUN)
     calico = CalicoApi(kube, changes, calicoctl=program, kubeconfig=tmp_path / "k")
     calico.apply(POLICY, "a test", namespace=RUN.namespace)
@@ -104,7 +125,13 @@ def test_calicoctl_gets_the_signed_object_and_the_kubeconfig(kube: Any, world: A
     assert sent["metadata"]["namespace"] == RUN.namespace
     assert sent["metadata"]["labels"]["calico-conformance/run"] == "r1"
     calico.delete(
-        ObjectRef(api_version="projectcalico.org/v3", kind="NetworkPolicy", name="p", namespace=RUN.namespace), "x"
+        ObjectRef(
+            api_version="projectcalico.org/v3",
+            kind="NetworkPolicy",
+            name="p",
+            namespace=RUN.namespace,
+        ),
+        "x",
     )
     assert (
         (tmp_path / "args")
@@ -114,9 +141,13 @@ def test_calicoctl_gets_the_signed_object_and_the_kubeconfig(kube: Any, world: A
     assert len(changes.made) == 2
 
 
-def test_what_calicoctl_refuses_is_refused_with_its_words(kube: Any, world: Any, tmp_path: Path) -> None:
+def test_what_calicoctl_refuses_is_refused_with_its_words(
+    kube: Any, world: Any, tmp_path: Path
+) -> None:
     without_v3(world)
-    calico = CalicoApi(kube, Changes(kube, RUN), calicoctl=calicoctl(tmp_path, "echo 'bad selector' >&2; exit 1"))
+    calico = CalicoApi(
+        kube, Changes(kube, RUN), calicoctl=calicoctl(tmp_path, "echo 'bad selector' >&2; exit 1")
+    )
     with pytest.raises(ApiRefused, match="bad selector"):
         calico.apply(POLICY, "a test", namespace=RUN.namespace)
 
@@ -129,17 +160,25 @@ def test_the_guard_holds_for_calicoctl_too(kube: Any, world: Any, tmp_path: Path
         calico.apply(wide, "a test")
 
 
-def test_a_calicoctl_that_cannot_be_run_is_a_usage_problem(kube: Any, world: Any, tmp_path: Path) -> None:
+def test_a_calicoctl_that_cannot_be_run_is_a_usage_problem(
+    kube: Any, world: Any, tmp_path: Path
+) -> None:
     with pytest.raises(UsageProblem, match="is no program that can be run"):
         CalicoApi(kube, Changes(kube, RUN), calicoctl=tmp_path / "none")
 
 
-def test_a_bundle_has_events_and_calico_logs_and_says_what_could_not_be_read(kube: Any, world: Any) -> None:
+def test_a_bundle_has_events_and_calico_logs_and_says_what_could_not_be_read(
+    kube: Any, world: Any
+) -> None:
     world.put("/api/v1/namespaces/n/events/e", {
         "type": "Warning", "reason": "Failed", "message": "no such image", "lastTimestamp": "2026-01-01T00:00:00Z",
         "involvedObject": {"kind": "Pod", "name": "p"},
     })  # fmt: skip
-    for name, node in (("calico-node-windows-x", "win"), ("calico-node-y", "other"), ("other", "win")):
+    for name, node in (
+        ("calico-node-windows-x", "win"),
+        ("calico-node-y", "other"),
+        ("other", "win"),
+    ):
         pod = {"spec": {"nodeName": node, "containers": [{"name": "felix"}]}}
         world.put(f"/api/v1/namespaces/calico-system/pods/{name}", pod)
     world.api.routes = {

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.facts.rights import CALICOCTL, DEPLOYING, DISRUPTING, NEEDS, POLICIES, RBAC_ROLES, READING, lacking
+from conformance.facts.rights import (
+    CALICOCTL,
+    DEPLOYING,
+    DISRUPTING,
+    NEEDS,
+    POLICIES,
+    RBAC_ROLES,
+    READING,
+    lacking,
+)
 from conformance.journal.lease import LOCK_RIGHTS
 from conformance.kube.ownership import SYSTEM_NAMESPACE
 from conformance.kube.rights import Right
@@ -30,8 +39,12 @@ def rules(role: str, namespace: str = "") -> list[dict[str, Any]]:
     """What a role grants everywhere, or in a namespace alone."""
     documents = yaml.safe_load_all((MANIFESTS / "rbac" / f"{role}.yaml").read_text())
     named = {(one["kind"], one["metadata"].get("namespace", "")): one for one in documents}
-    found = named.get(("Role", namespace) if namespace else ("ClusterRole", ""), {"metadata": {}, "rules": []})
-    assert found["metadata"].get("name", f"calico-conformance-{role}") == f"calico-conformance-{role}"
+    found = named.get(
+        ("Role", namespace) if namespace else ("ClusterRole", ""), {"metadata": {}, "rules": []}
+    )
+    assert (
+        found["metadata"].get("name", f"calico-conformance-{role}") == f"calico-conformance-{role}"
+    )
     granting: list[dict[str, Any]] = found["rules"]
     return granting
 
@@ -58,14 +71,22 @@ def test_a_role_is_part_of_the_next_and_not_the_other_way_round(role: str, great
 
 @pytest.mark.parametrize("role", STEPS)
 def test_leases_are_written_in_the_suites_own_namespace_alone(role: str) -> None:
-    writing = [right for right in (*LOCK_RIGHTS, *DISRUPTING) if right.resource == "leases" and right.verb != "get"]
+    writing = [
+        right
+        for right in (*LOCK_RIGHTS, *DISRUPTING)
+        if right.resource == "leases" and right.verb != "get"
+    ]
     assert {right.namespace for right in writing} == {SYSTEM_NAMESPACE}
-    assert [right.label for right in writing if granted(role, replace(right, namespace="kube-system"))] == []
+    assert [
+        right.label for right in writing if granted(role, replace(right, namespace="kube-system"))
+    ] == []
     assert not granted(role, Right("delete", "configmaps"))
     assert all(granted(role, right) == (role == "disruptive") for right in writing)
 
 
-@pytest.mark.parametrize("path", sorted((MANIFESTS / "rbac").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((MANIFESTS / "rbac").glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_each_file_says_what_it_amounts_to(path: Path) -> None:
     head = path.read_text().partition("apiVersion")[0]
     assert "# What it amounts to: " in head
@@ -98,7 +119,9 @@ def test_calicoctl_has_a_role_beside_the_others_which_do_not_grant_it() -> None:
 @pytest.mark.parametrize(
     ("calicoctl", "v3", "asked"), [(True, False, True), (True, True, False), (False, False, False)]
 )
-def test_what_calicoctl_takes_is_asked_where_it_writes(*, calicoctl: bool, v3: bool, asked: bool) -> None:
+def test_what_calicoctl_takes_is_asked_where_it_writes(
+    *, calicoctl: bool, v3: bool, asked: bool
+) -> None:
     denied = {(right.verb, right.resource) for right in CALICOCTL if right.verb == "create"}
     kube: Any = Kube(*denied, served=v3)
     kube.request = partial(refusing_crd, kube.request)
@@ -119,7 +142,11 @@ def refusing_crd(request: Any, method: str, path: str, *, body: Any, repeat: boo
 
 def test_rancher_has_a_role_for_the_verb_that_its_webhook_asks_for() -> None:
     (rule,) = rules("rancher")
-    assert rule == {"apiGroups": ["management.cattle.io"], "resources": ["projects"], "verbs": ["updatepsa"]}
+    assert rule == {
+        "apiGroups": ["management.cattle.io"],
+        "resources": ["projects"],
+        "verbs": ["updatepsa"],
+    }
 
 
 def test_the_runner_has_the_standard_role() -> None:

@@ -19,16 +19,25 @@ PLACE = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{12,40}:\S+")
 
 
 def supported(calico: str | None = "v3.31.2", **more: str | None) -> Supported:
-    known = {"platform": "self-managed", "cni": "Calico", "mode": "vxlan", "kubernetes_version": "v1.34.1"} | more
+    known = {
+        "platform": "self-managed",
+        "cni": "Calico",
+        "mode": "vxlan",
+        "kubernetes_version": "v1.34.1",
+    } | more
     found: dict[str, Any] = {name: Fact(value, "p") for name, value in known.items()}
     return Supported(replace(facts(), calico_version=Fact(calico, "v"), **found))
 
 
-@pytest.mark.parametrize(("table", "source"), [(name, row.source) for name, rows in tables().items() for row in rows])
+@pytest.mark.parametrize(
+    ("table", "source"), [(name, row.source) for name, rows in tables().items() for row in rows]
+)
 def test_every_row_says_where_it_was_read(table: str, source: str) -> None:
     documents = yaml.safe_load((DATA / "documents.yaml").read_text(encoding="utf-8"))["documents"]
     document, _, versions = source.partition(" ")
-    assert PLACE.fullmatch(source) or (document in documents and re.fullmatch(r"v3[.]\d+-v3[.]\d+", versions)), table
+    assert PLACE.fullmatch(source) or (
+        document in documents and re.fullmatch(r"v3[.]\d+-v3[.]\d+", versions)
+    ), table
     assert load(DATA)
 
 
@@ -66,11 +75,15 @@ def test_without_calicos_version_no_row_is_the_right_one() -> None:
 
 
 def test_a_release_of_kubernetes_counts_without_its_patch() -> None:
-    assert list(values(supported(kubernetes_version="v1.35.9+rke2r1").kubernetes()).values()) == ["listed"]
+    assert list(values(supported(kubernetes_version="v1.35.9+rke2r1").kubernetes()).values()) == [
+        "listed"
+    ]
     (old,) = values(supported(kubernetes_version="v1.31.0").kubernetes()).values()
     assert old == "1.31, where 1.32, 1.33, 1.34, 1.35 are listed"
 
 
 def test_an_unsupported_platform_is_one_that_the_documents_name() -> None:
     assert list(values(supported("v3.17.0", platform="aks").unsupported()).values()) == ["listed"]
-    assert list(values(supported("v3.17.0", platform="self-managed").unsupported()).values()) == ["not named"]
+    assert list(values(supported("v3.17.0", platform="self-managed").unsupported()).values()) == [
+        "not named"
+    ]

@@ -33,7 +33,9 @@ def test_what_is_no_kb_number_is_not_taken_for_one(kube: Any, world: Any, value:
     assert not detect(kube).nodes[0].update.known
 
 
-def test_where_nothing_names_it_the_revision_is_told_and_no_number_is_made_up(kube: Any, world: Any) -> None:
+def test_where_nothing_names_it_the_revision_is_told_and_no_number_is_made_up(
+    kube: Any, world: Any
+) -> None:
     world.node("win", "windows", KERNEL)
     node = detect(kube).nodes[0]
     assert node.revision == "20348.2762"

@@ -31,9 +31,19 @@ NODE = NodeFacts(
 LINUX = replace(NODE, name="l1", os="linux", address="10.0.0.11")
 GOOD = LinuxFacts(
     node="l1",
-    links=(Link(name="vxlan.calico", mtu=1450, mac=OTHER_MAC, up=True, vxlan=Vxlan(vni=4096, port=4789)),),
+    links=(
+        Link(
+            name="vxlan.calico", mtu=1450, mac=OTHER_MAC, up=True, vxlan=Vxlan(vni=4096, port=4789)
+        ),
+    ),
     routes=(
-        RouteEntry(destination="192.168.4.0/26", gateway="192.168.4.1", device="vxlan.calico", onlink=True, table=254),
+        RouteEntry(
+            destination="192.168.4.0/26",
+            gateway="192.168.4.1",
+            device="vxlan.calico",
+            onlink=True,
+            table=254,
+        ),
     ),
     fdb=(FdbEntry(device="vxlan.calico", mac=MAC, destination="10.0.0.14"),),
     neighbours=(Neighbour(device="vxlan.calico", address="192.168.4.1", mac=MAC),),
@@ -43,7 +53,9 @@ GOOD = LinuxFacts(
 class Cluster:
     """One Linux and one Windows node, each with one block, and Linux nodes beside them."""
 
-    def __init__(self, linux: LinuxFacts = GOOD, tunnel: str = "192.168.4.1", mac: str = MAC.upper()) -> None:
+    def __init__(
+        self, linux: LinuxFacts = GOOD, tunnel: str = "192.168.4.1", mac: str = MAC.upper()
+    ) -> None:
         self.seen, self.felix = linux, {"vxlanVNI": 4096}
         self.nodes = [LINUX, NODE]
         self.annotations = {
@@ -59,7 +71,10 @@ class Cluster:
         self.cidrs[name], self.annotations[name] = [cidr], _notes(IPv4VXLANTunnelAddr=tunnel)
 
     def objects(self, api: str, kind: str) -> list[Any]:
-        return [{"metadata": {"name": name, "annotations": notes}} for name, notes in self.annotations.items()]
+        return [
+            {"metadata": {"name": name, "annotations": notes}}
+            for name, notes in self.annotations.items()
+        ]
 
     def find(self, api: str, kind: str, name: str) -> Any:
         return {"spec": self.felix} if self.felix is not None else None
@@ -71,11 +86,15 @@ class Cluster:
         return self.networks
 
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
-        return {f"blocks of node {name}": Fact(cidrs, "BlockAffinities") for name, cidrs in self.cidrs.items()}
+        return {
+            f"blocks of node {name}": Fact(cidrs, "BlockAffinities")
+            for name, cidrs in self.cidrs.items()
+        }
 
     def facts(self) -> VxlanFacts:
         nodes: Any = SimpleNamespace(
-            nodes=tuple(self.nodes), by_os=lambda os: tuple(node for node in self.nodes if node.os == os)
+            nodes=tuple(self.nodes),
+            by_os=lambda os: tuple(node for node in self.nodes if node.os == os),
         )
         return VxlanFacts(self, nodes, self, self, looked_into=["l1"])  # type: ignore[arg-type]
 
@@ -87,8 +106,12 @@ def _notes(**notes: str) -> dict[str, str]:
 SUBNET = RemoteSubnet(prefix="192.168.1.0/26", provider="10.0.0.11", mac=OTHER_MAC, vni=4096)
 
 
-def network(*vsids: int | None, remote: tuple[RemoteSubnet, ...] = (SUBNET,), policies: bool = True) -> HnsNetwork:
-    subnets = tuple(HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=vsid) for vsid in vsids)
+def network(
+    *vsids: int | None, remote: tuple[RemoteSubnet, ...] = (SUBNET,), policies: bool = True
+) -> HnsNetwork:
+    subnets = tuple(
+        HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=vsid) for vsid in vsids
+    )
     return HnsNetwork(
         id="c",
         name="Calico",
@@ -115,7 +138,10 @@ def test_nodes_and_objects_that_agree_are_as_announced() -> None:
 
 @pytest.mark.parametrize(
     ("tunnel", "told"),
-    [("192.168.4.2", "192.168.4.2, its blocks are 192.168.4.0/26"), ("", "none, its blocks are 192.168.4.0/26")],
+    [
+        ("192.168.4.2", "192.168.4.2, its blocks are 192.168.4.0/26"),
+        ("", "none, its blocks are 192.168.4.0/26"),
+    ],
 )
 def test_a_tunnel_that_is_not_the_second_address_is_told(tunnel: str, told: str) -> None:
     assert only(Cluster(tunnel=tunnel).facts().tunnels()) == told
@@ -125,7 +151,10 @@ def test_a_tunnel_that_is_not_the_second_address_is_told(tunnel: str, told: str)
     ("routes", "told"),
     [
         ((), "no route"),
-        ((replace(GOOD.routes[0], gateway="192.168.9.1"),), "via 192.168.9.1 dev vxlan.calico onlink"),
+        (
+            (replace(GOOD.routes[0], gateway="192.168.9.1"),),
+            "via 192.168.9.1 dev vxlan.calico onlink",
+        ),
         ((replace(GOOD.routes[0], device="eth0"),), "via 192.168.4.1 dev eth0 onlink"),
         ((replace(GOOD.routes[0], onlink=False),), "via 192.168.4.1 dev vxlan.calico"),
     ],
@@ -164,18 +193,25 @@ def test_a_route_that_is_missing_or_otherwise_is_told(routes: Any, told: str) ->
         "another device",
     ],
 )
-def test_forwarding_that_is_not_to_the_announcing_node_is_told(wrong: LinuxFacts, told: str) -> None:
+def test_forwarding_that_is_not_to_the_announcing_node_is_told(
+    wrong: LinuxFacts, told: str
+) -> None:
     assert told in only(Cluster(wrong).facts().forwarding("l1"))
 
 
 def test_a_node_that_announces_no_mac_is_never_as_announced() -> None:
-    silent = replace(GOOD, fdb=(replace(GOOD.fdb[0], mac=""),), neighbours=(replace(GOOD.neighbours[0], mac=""),))
+    silent = replace(
+        GOOD, fdb=(replace(GOOD.fdb[0], mac=""),), neighbours=(replace(GOOD.neighbours[0], mac=""),)
+    )
     assert only(Cluster(silent, mac="").facts().forwarding("l1")) != "as announced"
 
 
 def test_the_configuration_is_read_with_calicos_defaults() -> None:
     cluster = Cluster()
-    assert cluster.facts().configured("vxlanPort")["FelixConfiguration default .spec.vxlanPort"].value == 4789
+    assert (
+        cluster.facts().configured("vxlanPort")["FelixConfiguration default .spec.vxlanPort"].value
+        == 4789
+    )
     cluster.felix = {"vxlanPort": 4790, "vxlanVNI": 10000}
     assert only(cluster.facts().configured("vxlanPort")) == 4790
     assert only(cluster.facts().configured("vxlanVNI")) == 10000
@@ -195,7 +231,10 @@ def test_a_device_that_is_not_there_is_not_known() -> None:
         ([network(4096, 4097)], "4096, 4097, the VNI is 4096"),
         ([network(None)], "None, the VNI is 4096"),
         ([], "no network, the VNI is 4096"),
-        ([replace(network(9999), name="External", pods=False), network(4096)], "the configured VNI"),
+        (
+            [replace(network(9999), name="External", pods=False), network(4096)],
+            "the configured VNI",
+        ),
     ],
     ids=["equal", "another", "two", "none", "no network", "beside External"],
 )
@@ -213,14 +252,19 @@ def test_a_vsid_is_the_configured_vni_or_told(networks: list[HnsNetwork], told: 
         (None, "no device, the VNI is 4096"),
     ],
 )
-def test_a_device_has_the_configured_vni_or_is_told(vxlan: dict[str, int] | None, told: str) -> None:
+def test_a_device_has_the_configured_vni_or_is_told(
+    vxlan: dict[str, int] | None, told: str
+) -> None:
     device = replace(GOOD.links[0], vxlan=Vxlan(vni=vxlan["vni"], port=4789) if vxlan else None)
     assert only(Cluster(replace(GOOD, links=(device,))).facts().device_vni("l1")) == told
 
 
 def test_a_device_that_is_down_is_never_as_configured() -> None:
     down = replace(GOOD, links=(replace(GOOD.links[0], up=False),))
-    assert only(Cluster(down).facts().device_vni("l1")) == "a device that is down, with 4096, the VNI is 4096"
+    assert (
+        only(Cluster(down).facts().device_vni("l1"))
+        == "a device that is down, with 4096, the VNI is 4096"
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,7 +285,9 @@ def test_a_windows_node_has_a_remote_subnet_for_each_block_or_is_told(
 ) -> None:
     cluster = Cluster()
     cluster.networks = [network(4096, remote=remote)]
-    assert list(cluster.facts().remote_subnets("w1")) == ["route of node w1 to block 192.168.1.0/26 of node l1"]
+    assert list(cluster.facts().remote_subnets("w1")) == [
+        "route of node w1 to block 192.168.1.0/26 of node l1"
+    ]
     assert only(cluster.facts().remote_subnets("w1")) == told
 
 
@@ -268,9 +314,18 @@ def test_linux_nodes_are_looked_for_as_windows_nodes_are() -> None:
 def test_between_linux_nodes_a_route_past_the_overlay_is_as_good() -> None:
     cluster = Cluster()
     cluster.beside("l2", "192.168.2.0/26", "")
-    past = replace(GOOD.routes[0], destination="192.168.2.0/26", gateway="10.0.0.12", device="eth0", onlink=False)
+    past = replace(
+        GOOD.routes[0],
+        destination="192.168.2.0/26",
+        gateway="10.0.0.12",
+        device="eth0",
+        onlink=False,
+    )
     cluster.seen = replace(GOOD, routes=(*GOOD.routes, past))
-    assert cluster.facts().routes("l1")["route of node l1 to block 192.168.2.0/26 of node l2"].value == "as announced"
+    assert (
+        cluster.facts().routes("l1")["route of node l1 to block 192.168.2.0/26 of node l2"].value
+        == "as announced"
+    )
     assert "forwarding of node l1 to the tunnel of node l2" not in cluster.facts().forwarding("l1")
 
 
@@ -279,7 +334,9 @@ def test_what_is_otherwise_between_two_nodes_is_told_and_nothing_else() -> None:
     cluster.beside("l2", "192.168.2.0/26", "192.168.2.0")
     assert cluster.facts().deviations("l1", "w1") == {}
     assert cluster.facts().deviations("w1", "l1") == {}
-    assert list(cluster.facts().deviations("l1", "l2")) == ["route of node l1 to block 192.168.2.0/26 of node l2"]
+    assert list(cluster.facts().deviations("l1", "l2")) == [
+        "route of node l1 to block 192.168.2.0/26 of node l2"
+    ]
     cluster.networks = [network(4097, remote=())]
     assert list(cluster.facts().deviations("w1", "l1")) == [
         "VSID of HNS network Calico on node w1",
@@ -299,20 +356,30 @@ OWN = (RouteEntry(destination="10.0.0.11/32", gateway="", device="eth0", onlink=
 
 @pytest.mark.parametrize(
     ("announced", "told"),
-    [("10.0.0.11/24", "as announced"), ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have")],
+    [
+        ("10.0.0.11/24", "as announced"),
+        ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have"),
+    ],
 )
 def test_a_linux_node_announces_one_of_its_own_addresses(announced: str, told: str) -> None:
     cluster = Cluster(replace(GOOD, routes=GOOD.routes + OWN))
     cluster.annotations["l1"] |= _notes(IPv4Address=announced)
     assert cluster.facts().routes("l1")["address of node l1"].value == told
-    assert ("address of node l1" in cluster.facts().deviations("l1", "w1")) is (told != "as announced")
+    assert ("address of node l1" in cluster.facts().deviations("l1", "w1")) is (
+        told != "as announced"
+    )
 
 
 @pytest.mark.parametrize(
     ("announced", "told"),
-    [("10.0.0.14/24", "as announced"), ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have")],
+    [
+        ("10.0.0.14/24", "as announced"),
+        ("10.0.0.99/24", "10.0.0.99 is announced, which the node does not have"),
+    ],
 )
-def test_a_windows_node_announces_the_address_that_its_network_stands_on(announced: str, told: str) -> None:
+def test_a_windows_node_announces_the_address_that_its_network_stands_on(
+    announced: str, told: str
+) -> None:
     cluster = Cluster()
     cluster.annotations["w1"] |= _notes(IPv4Address=announced)
     cluster.networks = [replace(network(4096), management_address="10.0.0.14")]
@@ -341,7 +408,9 @@ def test_a_vni_that_another_run_is_changing_says_nothing_of_a_node() -> None:
 
     nodes: Any = SimpleNamespace(nodes=tuple(cluster.nodes), by_os=lambda os: ())
     beside = VxlanFacts(cluster, nodes, cluster, cluster, vni_changed=changed)  # type: ignore[arg-type]
-    with pytest.raises(EnvironmentBroken, match="4095, the VNI is 4096, while run other is changing the cluster"):
+    with pytest.raises(
+        EnvironmentBroken, match="4095, the VNI is 4096, while run other is changing the cluster"
+    ):
         beside.vsid("w1")
     cluster.networks, asked = [network(4096)], []
     assert (only(beside.vsid("w1")), asked) == ("the configured VNI", [])

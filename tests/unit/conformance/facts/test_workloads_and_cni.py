@@ -35,9 +35,13 @@ def test_a_containers_own_variable_wins_over_a_whole_config_map(kube: Any, world
     assert variable(Reading(kube), whole, "BACKEND") == "none"
 
 
-def test_a_prefix_of_a_whole_config_map_belongs_to_the_variables_name(kube: Any, world: Any) -> None:
+def test_a_prefix_of_a_whole_config_map_belongs_to_the_variables_name(
+    kube: Any, world: Any
+) -> None:
     world.put(MAP, {"data": {"BACKEND": "vxlan"}})
-    whole = workload(envFrom=[{"prefix": "CALICO_", "configMapRef": {"name": "calico-windows-config"}}])
+    whole = workload(
+        envFrom=[{"prefix": "CALICO_", "configMapRef": {"name": "calico-windows-config"}}]
+    )
     assert variable(Reading(kube), whole, "CALICO_BACKEND") == "vxlan"
     assert variable(Reading(kube), whole, "BACKEND") is None
 
@@ -74,11 +78,15 @@ def test_a_version_is_read_from_calicos_node_images_alone(image: str, version: s
         (None, CniConfig()),
     ],
 )  # fmt: skip
-def test_calicos_entry_is_read_through_its_placeholders(text: str | None, config: CniConfig) -> None:
+def test_calicos_entry_is_read_through_its_placeholders(
+    text: str | None, config: CniConfig
+) -> None:
     assert read(text) == config
 
 
-def test_a_pod_whose_image_names_no_version_leaves_its_nodes_version_unknown(kube: Any, world: Any) -> None:
+def test_a_pod_whose_image_names_no_version_leaves_its_nodes_version_unknown(
+    kube: Any, world: Any
+) -> None:
     world.node("win", "windows", "10.0.20348.1")
     containers = [{"name": "node", "image": "jsturtevant/calico-node:hostprocess"}]
     path = "/api/v1/namespaces/kube-system/pods/calico-node-windows-a"
@@ -108,7 +116,10 @@ TERM = {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "valu
 def test_what_starts_felix_on_windows_nodes_alone_is_calicos_whatever_its_name(
     kube: Any, world: Any, pod: dict[str, Any], there: bool
 ) -> None:
-    container = {"name": "f", "args": ["$env:CONTAINER_SANDBOX_MOUNT_POINT/calico/felix-service.ps1"]}
+    container = {
+        "name": "f",
+        "args": ["$env:CONTAINER_SANDBOX_MOUNT_POINT/calico/felix-service.ps1"],
+    }
     spec = {"template": {"spec": {"containers": [container], **pod}}}
     world.put("/apis/apps/v1/namespaces/kube-system/daemonsets/felix-on-windows", {"spec": spec})
     assert (workloads(Reading(kube)).windows is not None) is there

@@ -43,12 +43,19 @@ def test_objects_made_along_with_a_field_stay_when_somebody_else_has_put_somethi
 
 
 def test_only_touched_fields_are_noted() -> None:
-    (field,) = touched({"spec": {"a": 1, "secret": "x", "deep": {"b": 1}}}, {"spec": {"deep": {"b": 2}}})
+    (field,) = touched(
+        {"spec": {"a": 1, "secret": "x", "deep": {"b": 1}}}, {"spec": {"deep": {"b": 2}}}
+    )
     assert (field.label, field.before.value, field.ours.value) == (".spec.deep.b", 1, 2)
 
 
 def test_an_entry_survives_its_way_through_the_config_map() -> None:
-    entry = Entry(key="1", act="patch", why="a test", fields=touched({"spec": {"a": [1]}}, {"spec": {"a": None}}))
+    entry = Entry(
+        key="1",
+        act="patch",
+        why="a test",
+        fields=touched({"spec": {"a": [1]}}, {"spec": {"a": None}}),
+    )
     assert load(dump(entry)) == entry
 
 
@@ -67,13 +74,28 @@ def test_what_is_no_entry_is_a_value_error(text: str) -> None:
         load(text)
 
 
-def test_the_mark_depends_on_all_that_restoring_goes_by_and_on_nothing_that_changes_meanwhile() -> None:
+def test_the_mark_depends_on_all_that_restoring_goes_by_and_on_nothing_that_changes_meanwhile() -> (
+    None
+):
     fields = touched({"spec": {"a": {"y": 1, "x": 2}}}, {"spec": {"a": None}})
     entry = Entry(key="1", run="r", act="patch", why="a test", uid="u", fields=fields)
-    for same in ({"state": "done"}, {"at": "now"}, {"worker": "gw0"}, {"why": "b"}, {"resource_version": "7"}):
+    for same in (
+        {"state": "done"},
+        {"at": "now"},
+        {"worker": "gw0"},
+        {"why": "b"},
+        {"resource_version": "7"},
+    ):
         assert replace(entry, **same).mark == entry.mark, same  # type: ignore[arg-type]
     assert load(dump(entry)).mark == entry.mark
-    for other in ({"key": "2"}, {"run": "s"}, {"uid": "v"}, {"act": "create"}, {"fields": ()}, {"procedure": "x"}):
+    for other in (
+        {"key": "2"},
+        {"run": "s"},
+        {"uid": "v"},
+        {"act": "create"},
+        {"fields": ()},
+        {"procedure": "x"},
+    ):
         assert replace(entry, **other).mark != entry.mark, other
     made = replace(entry, act="create")
     assert replace(made, uid="known now").mark == made.mark
@@ -84,9 +106,16 @@ def test_what_is_shown_of_an_entry_has_no_control_characters() -> None:
 
 
 def test_secrets_are_found_by_name_and_hidden() -> None:
-    held = {"env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "VXLAN_VNI", "value": "1"}], "bearerToken": "y"}
+    held = {
+        "env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "VXLAN_VNI", "value": "1"}],
+        "bearerToken": "y",
+    }
     assert set(secret_fields(held)) == {".env[0].DB_PASSWORD", ".bearerToken"}
     assert "'x'" not in str(redacted(held))
     assert "'y'" not in str(redacted(held))
-    reference = {"secretName": "s", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}, "tokenFile": "/f"}
+    reference = {
+        "secretName": "s",
+        "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}},
+        "tokenFile": "/f",
+    }
     assert list(secret_fields(reference)) == []

@@ -43,7 +43,11 @@ def test_another_machine_or_a_removed_file_proves_nothing(path: Path) -> None:
 
 def test_what_a_run_made_tells_of_it_and_life_outweighs_death(path: Path, tmp_path: Path) -> None:
     other, _ = RunDirectory.create(tmp_path / "other")
-    unknown, dead, living = made_by("other-boot:x"), made_by(liveness.sign(path)), made_by(liveness.sign(other.alive))
+    unknown, dead, living = (
+        made_by("other-boot:x"),
+        made_by(liveness.sign(path)),
+        made_by(liveness.sign(other.alive)),
+    )
     with other.alive.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         assert liveness.of([unknown, dead, living]) is Life.ALIVE
@@ -51,7 +55,9 @@ def test_what_a_run_made_tells_of_it_and_life_outweighs_death(path: Path, tmp_pa
     assert liveness.of([unknown]) is liveness.of([]) is Life.UNKNOWN
 
 
-def test_no_other_file_of_this_machine_is_opened(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_file_of_this_machine_is_opened(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = tmp_path / "alive"
     elsewhere.touch()
     run = path.parent
@@ -64,7 +70,16 @@ def test_no_other_file_of_this_machine_is_opened(path: Path, tmp_path: Path, mon
         return real(name, *more, **words)
 
     monkeypatch.setattr(os, "open", seen)
-    others = (elsewhere, run / "epoch", "/etc/shadow", "/dev/null", through, f"{path}\n", "alive", f"/{path}/../x")
+    others = (
+        elsewhere,
+        run / "epoch",
+        "/etc/shadow",
+        "/dev/null",
+        through,
+        f"{path}\n",
+        "alive",
+        f"/{path}/../x",
+    )
     for other in others:
         assert liveness.process(f"{liveness.sign(Path())[:36]}:{other}") is Life.UNKNOWN, other
     assert opened == []

@@ -61,7 +61,12 @@ class Channel:
         status: dict[str, Any] = {"kind": "Status", "status": "Success"}
         if code:
             causes = [{"reason": "ExitCode", "message": str(code)}]
-            status = {"kind": "Status", "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
+            status = {
+                "kind": "Status",
+                "status": "Failure",
+                "reason": "NonZeroExitCode",
+                "details": {"causes": causes},
+            }
         if code is None:
             status = {"kind": "Status", "status": "Failure", **more}
         self.send(3, json.dumps(status).encode())
@@ -136,7 +141,9 @@ class FakeApi:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # or each answer costs a delayed acknowledgement of 40 ms
+            disable_nagle_algorithm = (
+                True  # or each answer costs a delayed acknowledgement of 40 ms
+            )
 
             def handle_one(self) -> None:
                 api._handle(self)
@@ -148,16 +155,18 @@ class FakeApi:
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
-            def handle_error(self, *_: Any) -> None: ...  # clients hang up on answers that they do not want
+            def handle_error(
+                self, *_: Any
+            ) -> None: ...  # clients hang up on answers that they do not want
 
         self.server = Server((host, 0), Handler)
         self.server.daemon_threads = True
         if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = (
-            f"{'https' if context else 'http'}://{f'[{host}]' if ':' in host else host}:{self.server.server_port}"
-        )
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self.url = f"{'https' if context else 'http'}://{f'[{host}]' if ':' in host else host}:{self.server.server_port}"
+        threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
 
     def stop(self) -> None:
         self.server.shutdown()
@@ -180,7 +189,9 @@ class FakeApi:
         if callable(body):  # answers by itself
             body(handler)
             return
-        headers = {"Content-Type": "application/json"} | ({"Retry-After": "0"} if code == 429 else {})
+        headers = {"Content-Type": "application/json"} | (
+            {"Retry-After": "0"} if code == 429 else {}
+        )
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         handler.send_response(code)
         for key, value in (headers | (more[0] if more else {})).items():
@@ -196,7 +207,11 @@ class FakeApi:
                 found: Answer = answer(request) if callable(answer) else answer
                 return found
         discovered = discovery(request.path)
-        return discovered if discovered and request.method == "GET" else status(404, "NotFound", "not found")
+        return (
+            discovered
+            if discovered and request.method == "GET"
+            else status(404, "NotFound", "not found")
+        )
 
     def _exec(self, handler: Any, query: dict[str, list[str]]) -> None:
         refusal = self.exec_refusal
@@ -214,13 +229,19 @@ class FakeApi:
             return
         offered = [part.strip() for part in handler.headers["Sec-WebSocket-Protocol"].split(",")]
         chosen = next(
-            subprotocol for subprotocol in self.subprotocols if subprotocol in offered or subprotocol == "other"
+            subprotocol
+            for subprotocol in self.subprotocols
+            if subprotocol in offered or subprotocol == "other"
         )
-        key = handler.headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        key = (
+            handler.headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        )
         handler.send_response(101)
         handler.send_header("Upgrade", "websocket")
         handler.send_header("Connection", "Upgrade")
-        handler.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key).digest()).decode())
+        handler.send_header(
+            "Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key).digest()).decode()
+        )
         if chosen != "other":
             handler.send_header("Sec-WebSocket-Protocol", chosen)
         handler.end_headers()
@@ -230,19 +251,30 @@ class FakeApi:
 
 
 def status(code: int, reason: str, message: str) -> Answer:
-    return code, {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
+    return code, {
+        "kind": "Status",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
 
 
 def discovery(path: str) -> Answer | None:
     if path == "/version":
         return 200, {"gitVersion": "v1.34.1"}
     if path == "/apis":
-        groups = [{"name": group.partition("/")[0], "versions": [{"groupVersion": group}]} for group in GROUPS]
+        groups = [
+            {"name": group.partition("/")[0], "versions": [{"groupVersion": group}]}
+            for group in GROUPS
+        ]
         return 200, {"groups": groups}
     kinds = CORE if path == "/api/v1" else GROUPS.get(path.removeprefix("/apis/"))
     if kinds is None:
         return None
-    resources = [{"name": one, "kind": kind, "namespaced": one not in CLUSTER} for one, kind in kinds.items()]
+    resources = [
+        {"name": one, "kind": kind, "namespaced": one not in CLUSTER} for one, kind in kinds.items()
+    ]
     return 200, {"resources": resources}
 
 
@@ -250,7 +282,9 @@ def listing(*items: dict[str, Any], version: str = "7") -> Answer:
     return 200, {"items": list(items), "metadata": {"resourceVersion": version}}
 
 
-def kubeconfig(path: Path, server: str, *, token: str = "t", authority: str = "", **change: Any) -> Path:
+def kubeconfig(
+    path: Path, server: str, *, token: str = "t", authority: str = "", **change: Any
+) -> Path:
     """A kubeconfig file; ``change`` replaces top-level entries."""
     cluster: dict[str, Any] = {"server": server}
     if authority:

@@ -42,7 +42,9 @@ class LoopbackProxy:
             if self.wanted and f"proxy-authorization: {self.wanted}".lower() not in head.lower():
                 answer = "407 Proxy Authentication Required"
             if answer:
-                client.sendall(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+                client.sendall(
+                    f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+                )
                 return
             method, target, _ = head.split(" ", 2)
             host, _, port = target.removeprefix("http://").partition("/")[0].rpartition(":")

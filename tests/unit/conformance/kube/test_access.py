@@ -49,7 +49,11 @@ def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
         ("a: [1\nb: }", None, "line 2 is not YAML"),
         ("clusters: 5", None, "clusters is not a list"),
         ("{}", None, "is no kubeconfig: it has no contexts"),
-        ("kind: Deployment\napiVersion: apps/v1", None, "is no kubeconfig (v1, Config): it is apps/v1, Deployment"),
+        (
+            "kind: Deployment\napiVersion: apps/v1",
+            None,
+            "is no kubeconfig (v1, Config): it is apps/v1, Deployment",
+        ),
     ],
 )
 def test_a_damaged_kubeconfig_is_named_with_what_is_wrong(
@@ -89,7 +93,12 @@ def test_a_context_that_points_nowhere_is_a_usage_problem(
 
 @pytest.mark.parametrize("data", ["abc", "bm8gY2VydGlmaWNhdGU="])
 def test_damaged_certificate_data_is_a_usage_problem(tmp_path: Path, fakes: Any, data: str) -> None:
-    clusters = [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": data}}]
+    clusters = [
+        {
+            "name": "c",
+            "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": data},
+        }
+    ]
     with pytest.raises(UsageProblem, match="context here: "):
         from_kubeconfig(fakes.kubeconfig(tmp_path / "k", "", clusters=clusters))
 
@@ -116,7 +125,9 @@ def test_outside_a_pod_everything_that_is_missing_is_listed(tmp_path: Path) -> N
 def test_a_rotated_service_account_token_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
     (tmp_path / "ca.crt").write_text("")
-    access = in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path)
+    access = in_cluster(
+        {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path
+    )
     (tmp_path / "token").write_text("two")
     assert access.configuration.get_api_key_with_prefix("BearerToken") == "Bearer two"
 
@@ -132,8 +143,13 @@ def unusable(path: Path) -> str:
 def test_a_server_that_refuses_connections_is_unusable(tmp_path: Path, fakes: Any) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        text = unusable(fakes.kubeconfig(tmp_path / "k", f"https://127.0.0.1:{closed.getsockname()[1]}"))
-    assert "refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?" in text
+        text = unusable(
+            fakes.kubeconfig(tmp_path / "k", f"https://127.0.0.1:{closed.getsockname()[1]}")
+        )
+    assert (
+        "refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"
+        in text
+    )
 
 
 OURS, THEIRS = trustme.CA(), trustme.CA()
@@ -144,7 +160,10 @@ AGO = datetime(2020, 1, 1, tzinfo=UTC)
     ("certificate", "expected"),
     [
         (THEIRS.issue_cert("127.0.0.1"), "this kubeconfig's certificate authority did not sign: "),
-        (OURS.issue_cert("127.0.0.1", not_before=AGO, not_after=AGO), "is not valid for it: .*certificate has expired"),
+        (
+            OURS.issue_cert("127.0.0.1", not_before=AGO, not_after=AGO),
+            "is not valid for it: .*certificate has expired",
+        ),
         (OURS.issue_cert("example.com"), "is not valid for it: .*mismatch"),
     ],
 )
@@ -168,12 +187,16 @@ def test_an_expired_token_is_named_as_that(tmp_path: Path, fakes: Any, api: Any)
     assert "does not accept the credentials of u: expired or revoked (token has expired)" in text
 
 
-def test_something_else_than_an_api_server_is_named_as_that(tmp_path: Path, fakes: Any, api: Any) -> None:
+def test_something_else_than_an_api_server_is_named_as_that(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
     api.routes["GET /version"] = (200, b"<html>")
     assert "is no Kubernetes API server" in unusable(fakes.kubeconfig(tmp_path / "k", api.url))
 
 
-def with_plugin(tmp_path: Path, fakes: Any, script: str, server: str = "https://127.0.0.1:1") -> Path:
+def with_plugin(
+    tmp_path: Path, fakes: Any, script: str, server: str = "https://127.0.0.1:1"
+) -> Path:
     """A kubeconfig whose user gets credentials from a program, a shell script of these lines."""
     program = tmp_path / "login"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -196,7 +219,9 @@ def with_plugin(tmp_path: Path, fakes: Any, script: str, server: str = "https://
 def test_a_credential_plugin_that_gives_nothing_is_quoted(
     tmp_path: Path, fakes: Any, script: str, expected: str
 ) -> None:
-    with pytest.raises(UsageProblem, match=rf"user me: its credential plugin .*get-token' {expected}") as caught:
+    with pytest.raises(
+        UsageProblem, match=rf"user me: its credential plugin .*get-token' {expected}"
+    ) as caught:
         from_kubeconfig(with_plugin(tmp_path, fakes, script))
     assert "\n" not in str(caught.value)
 
@@ -206,7 +231,9 @@ def test_a_credential_plugin_that_is_not_installed_is_named_and_the_client_print
 ) -> None:
     path = with_plugin(tmp_path, fakes, "")
     (tmp_path / "login").unlink()
-    with pytest.raises(UsageProblem, match=r"login get-token' cannot be run: No such file or directory; install it"):
+    with pytest.raises(
+        UsageProblem, match=r"login get-token' cannot be run: No such file or directory; install it"
+    ):
         from_kubeconfig(path)
     assert caplog.records == []
     logging.getLogger().error("what others say is heard")
@@ -223,7 +250,9 @@ def test_credentials_that_ran_out_are_renewed_once_and_the_request_is_repeated(
 ) -> None:
     path = with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)
     api.routes["GET /api/v1/nodes"] = lambda request: (
-        fakes.listing() if request.headers["Authorization"] == "Bearer t2" else fakes.status(401, "Unauthorized", "no")
+        fakes.listing()
+        if request.headers["Authorization"] == "Bearer t2"
+        else fakes.status(401, "Unauthorized", "no")
     )
     kube = Kube(from_kubeconfig(path), RUN)
     assert kube.objects("v1", "Node") == []
@@ -241,7 +270,9 @@ echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","
 def test_a_plugin_with_short_lived_tokens_is_not_run_for_every_request(
     tmp_path: Path, fakes: Any, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, SHORT_LIVED.format(tmp_path), api.url)), RUN)
+    kube = Kube(
+        from_kubeconfig(with_plugin(tmp_path, fakes, SHORT_LIVED.format(tmp_path), api.url)), RUN
+    )
     api.routes["GET /api/v1/nodes"] = fakes.listing()
     assert [kube.objects("v1", "Node") for _ in range(20)] == [[]] * 20
     assert (tmp_path / "n").read_text() == "1\n"
@@ -252,11 +283,16 @@ def test_a_plugin_with_short_lived_tokens_is_not_run_for_every_request(
 
 
 def token(**body: Any) -> str:
-    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "x"}, body))
+    parts = (
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in ({"alg": "x"}, body)
+    )
     return ".".join([*parts, "c2ln"])
 
 
-def test_the_end_of_a_static_token_is_known_and_that_of_a_plugin_s_is_not(tmp_path: Path, fakes: Any) -> None:
+def test_the_end_of_a_static_token_is_known_and_that_of_a_plugin_s_is_not(
+    tmp_path: Path, fakes: Any
+) -> None:
     ends = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
     jwt = token(exp=int(ends.timestamp()), aud=["https://kubernetes.default.svc"])
     static = fakes.kubeconfig(tmp_path / "static", "https://127.0.0.1:1", token=jwt)
@@ -269,9 +305,13 @@ def with_user(path: Path, fakes: Any, server: str, **user: Any) -> Path:
     return Path(fakes.kubeconfig(path, server, users=[{"name": "u", "user": user}]))
 
 
-@pytest.mark.parametrize("ends", [datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC), datetime(2055, 3, 4, 5, 6, 7, tzinfo=UTC)])
+@pytest.mark.parametrize(
+    "ends", [datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC), datetime(2055, 3, 4, 5, 6, 7, tzinfo=UTC)]
+)
 @pytest.mark.parametrize("inline", [True, False])
-def test_the_end_of_a_client_certificate_is_known(tmp_path: Path, fakes: Any, ends: datetime, inline: bool) -> None:
+def test_the_end_of_a_client_certificate_is_known(
+    tmp_path: Path, fakes: Any, ends: datetime, inline: bool
+) -> None:
     own = trustme.CA().issue_cert("client", not_after=ends)
     pem, key = own.cert_chain_pems[0].bytes(), own.private_key_pem.bytes()
     (tmp_path / "cert.pem").write_bytes(pem)
@@ -282,9 +322,14 @@ def test_the_end_of_a_client_certificate_is_known(tmp_path: Path, fakes: Any, en
     }
     files = {"client-certificate": "cert.pem", "client-key": "key.pem"}
     user = data if inline else files
-    assert from_kubeconfig(with_user(tmp_path / "k", fakes, "https://127.0.0.1:1", **user)).ends == ends
+    assert (
+        from_kubeconfig(with_user(tmp_path / "k", fakes, "https://127.0.0.1:1", **user)).ends
+        == ends
+    )
     sooner = datetime(2026, 12, 1, tzinfo=UTC)
-    both = with_user(tmp_path / "b", fakes, "https://127.0.0.1:1", token=token(exp=sooner.timestamp()), **user)
+    both = with_user(
+        tmp_path / "b", fakes, "https://127.0.0.1:1", token=token(exp=sooner.timestamp()), **user
+    )
     assert from_kubeconfig(both).ends == sooner
 
 
@@ -316,7 +361,9 @@ def test_an_exec_whose_credentials_ran_out_is_asked_for_once_more_with_new_ones(
 ) -> None:
     api.exec_credentials = "Bearer t2"
     api.exec = lambda channel, _: (channel.send(1, b"here"), channel.status(0), channel.close())
-    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)), RUN)
+    kube = Kube(
+        from_kubeconfig(with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)), RUN
+    )
     assert execute.run(kube, "n", "p", "c", ("true",), within=5.0).stdout == b"here"
 
 
@@ -324,7 +371,9 @@ def test_an_exec_whose_credentials_are_refused_for_good_asks_for_new_ones_once(
     tmp_path: Path, fakes: Any, api: Any
 ) -> None:
     api.exec_credentials = "Bearer of somebody else"
-    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)), RUN)
+    kube = Kube(
+        from_kubeconfig(with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)), RUN
+    )
     with pytest.raises(ExecBroken, match="401"):
         execute.run(kube, "n", "p", "c", ("true",), within=5.0)
     assert (tmp_path / "n").read_text() == "2\n"
@@ -344,8 +393,14 @@ def test_credentials_that_are_refused_for_good_are_asked_for_once_more_only(
 @pytest.mark.parametrize(
     ("proxy", "expected"),
     [
-        ("https://proxy.example:3128", r"execs cannot go through an https:// proxy; name it as http://"),
-        ("socks5://proxy.example:1080", r"a socks proxy needs packages that are missing: pip install "),
+        (
+            "https://proxy.example:3128",
+            r"execs cannot go through an https:// proxy; name it as http://",
+        ),
+        (
+            "socks5://proxy.example:1080",
+            r"a socks proxy needs packages that are missing: pip install ",
+        ),
     ],
 )
 def test_a_proxy_through_which_execs_cannot_go_is_refused_in_one_line(
@@ -363,16 +418,24 @@ def test_a_token_that_is_taken_no_more_is_tried_again_for_a_while_and_then_ends_
     tmp_path: Path, fakes: Any, api: Any
 ) -> None:
     reach = Reach(tmp_path)
-    kube = Kube(from_kubeconfig(fakes.kubeconfig(tmp_path / "k", api.url)), replace(RUN, api_retry=0.3), reach=reach)
+    kube = Kube(
+        from_kubeconfig(fakes.kubeconfig(tmp_path / "k", api.url)),
+        replace(RUN, api_retry=0.3),
+        reach=reach,
+    )
     api.routes["GET /api/v1/nodes"] = fakes.listing()
     kube.read("/api/v1/nodes")
     api.routes["GET /api/v1/nodes"] = fakes.status(401, "Unauthorized", "token has expired")
     with pytest.raises(ApiRefused, match="401"):
         kube.read("/api/v1/nodes")
     assert len([request for request in api.requests if request.path == "/api/v1/nodes"]) > 2
-    assert reach.ended.startswith("the API server takes the credentials of u no more: GET /api/v1/nodes: 401")
+    assert reach.ended.startswith(
+        "the API server takes the credentials of u no more: GET /api/v1/nodes: 401"
+    )
     api.requests.clear()
-    with pytest.raises(EnvironmentBroken, match="401"):  # so that nobody waits for what cannot be asked
+    with pytest.raises(
+        EnvironmentBroken, match="401"
+    ):  # so that nobody waits for what cannot be asked
         kube.read("/api/v1/nodes")
     assert len(api.requests) == 1
 

@@ -21,7 +21,9 @@ LINUX = {"kubernetes.io/os": "linux"}
 POOLS = '["second-pool"]'
 
 
-def change(verb: Any, kind: str, name: str, body: Any = None, namespace: str | None = None) -> Change:
+def change(
+    verb: Any, kind: str, name: str, body: Any = None, namespace: str | None = None
+) -> Change:
     target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
     return Change(verb=verb, target=target, why="a test", body=body, cluster_scoped_or_foreign=True)
 
@@ -65,7 +67,9 @@ def test_no_pool_is_made_or_left_enabled(wrong: Change) -> None:
     ],
 )
 def test_nobody_elses_pool_is_disabled_or_changed(wrong: Change) -> None:
-    with pytest.raises(GuardRefused, match="not this run's pool, and Windows nodes may have their blocks in it"):
+    with pytest.raises(
+        GuardRefused, match="not this run's pool, and Windows nodes may have their blocks in it"
+    ):
         check(wrong, RUN)
 
 
@@ -81,8 +85,15 @@ def test_a_disabled_pool_of_the_run_comes_and_goes() -> None:
         change("patch", "Installation", "default", {"spec": {"calicoNetwork": {"ipPools": []}}}),
         change("patch", "Installation", "default", {"spec": {"calicoNetwork": None}}),
         change("patch", "Installation", "default", {"spec": None}),
-        change("patch", "Installation", "default", [{"op": "remove", "path": "/spec/calicoNetwork/ipPools/0"}]),
-        change("apply", "Installation", "default", {"spec": {"calicoNetwork": {"bgp": "Disabled"}}}),
+        change(
+            "patch",
+            "Installation",
+            "default",
+            [{"op": "remove", "path": "/spec/calicoNetwork/ipPools/0"}],
+        ),
+        change(
+            "apply", "Installation", "default", {"spec": {"calicoNetwork": {"bgp": "Disabled"}}}
+        ),
         change("delete", "Installation", "default"),
     ],
 )
@@ -92,7 +103,12 @@ def test_the_operator_changes_no_pool_for_the_suite(wrong: Change) -> None:
 
 
 def test_the_operators_other_settings_may_be_patched() -> None:
-    check(change("patch", "Installation", "default", {"spec": {"calicoNetwork": {"bgp": "Disabled"}}}), RUN)
+    check(
+        change(
+            "patch", "Installation", "default", {"spec": {"calicoNetwork": {"bgp": "Disabled"}}}
+        ),
+        RUN,
+    )
     check(change("patch", "Installation", "default", {"spec": {"variant": "Calico"}}), RUN)
 
 
@@ -105,11 +121,16 @@ def test_ipams_own_account_of_blocks_is_left_alone(kind: str, verb: str) -> None
 
 @pytest.mark.parametrize("annotation", ["ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam"])
 @pytest.mark.parametrize("kind", ["Pod", "Deployment", "DaemonSet", "Namespace"])
-@pytest.mark.parametrize("os", [{}, {"nodeSelector": {"kubernetes.io/os": "windows"}}, {"os": {"name": "windows"}}])
+@pytest.mark.parametrize(
+    "os", [{}, {"nodeSelector": {"kubernetes.io/os": "windows"}}, {"os": {"name": "windows"}}]
+)
 def test_no_pod_that_may_be_windows_asks_for_a_pool_or_an_address(
     kind: str, annotation: str, os: dict[str, Any]
 ) -> None:
-    with pytest.raises(GuardRefused, match=f"{annotation} may give a Windows pod an address outside its node's block"):
+    with pytest.raises(
+        GuardRefused,
+        match=f"{annotation} may give a Windows pod an address outside its node's block",
+    ):
         check(asking("apply", kind, annotation, os), RUN)
 
 
@@ -122,11 +143,16 @@ def test_a_linux_pod_may_ask_for_a_pool(kind: str) -> None:
 def test_a_json_patch_that_asks_for_a_pool_is_refused() -> None:
     path = "/spec/template/metadata/annotations/cni.projectcalico.org~1ipv4pools"
     with pytest.raises(GuardRefused, match="ipv4pools may give"):
-        check(change("patch", "Deployment", "d", [{"op": "add", "path": path, "value": POOLS}]), RUN)
+        check(
+            change("patch", "Deployment", "d", [{"op": "add", "path": path, "value": POOLS}]), RUN
+        )
 
 
 def test_the_refusal_comes_before_anything_is_sent(api: Any, kube: Kube) -> None:
-    with pytest.raises(GuardRefused, match=r"refused to patch IPPool default-ipv4-ippool \(v1\): try: it is not this"):
+    with pytest.raises(
+        GuardRefused,
+        match=r"refused to patch IPPool default-ipv4-ippool \(v1\): try: it is not this",
+    ):
         Changes(kube, RUN).patch(
             ObjectRef(api_version="v1", kind="IPPool", name="default-ipv4-ippool"), {"spec": {"disabled": True}}, "try",
             foreign=True,
@@ -150,4 +176,6 @@ def test_what_changes_a_cluster_is_sent_where_the_guard_is_asked() -> None:
             sending.add(path.name)
         if "guard.check(" in text:
             asking_the_guard.add(path.name)
-    assert sending - {"rights.py", "runner.py"} == asking_the_guard == {"changes.py", "calico_api.py"}
+    assert (
+        sending - {"rights.py", "runner.py"} == asking_the_guard == {"changes.py", "calico_api.py"}
+    )

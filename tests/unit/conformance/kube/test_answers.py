@@ -28,9 +28,19 @@ FOREIGN = [
     pytest.param((200, b""), "not the JSON of one: empty", id="empty"),
     pytest.param((200, b"[" * 100_000), "not the JSON of one: ", id="nested without end"),
     pytest.param((200, b"[1]"), r"not the JSON of one: '\[1\]'", id="no object"),
-    pytest.param((302, b"", ELSEWHERE), r"302 Found, redirected to host sso\.example, not followed", id="redirection"),
-    pytest.param((307, b"", {"Location": "/here"}), ".*redirected to host itself", id="redirection to itself"),
-    pytest.param((308, b"", {"Location": "http://[a"}), ".*redirected to an address that cannot be read", id="garbled"),
+    pytest.param(
+        (302, b"", ELSEWHERE),
+        r"302 Found, redirected to host sso\.example, not followed",
+        id="redirection",
+    ),
+    pytest.param(
+        (307, b"", {"Location": "/here"}), ".*redirected to host itself", id="redirection to itself"
+    ),
+    pytest.param(
+        (308, b"", {"Location": "http://[a"}),
+        ".*redirected to an address that cannot be read",
+        id="garbled",
+    ),
     pytest.param((304, b""), "304 Not Modified", id="not modified"),
     pytest.param((403, PAGE, HTML), "403 Forbidden, a web page", id="page of a firewall"),
     pytest.param((404, PAGE), "404 Not Found, a web page", id="page of a web server"),
@@ -42,10 +52,14 @@ def patient(kube: Kube, seconds: float = 5.0) -> None:
 
 
 @pytest.mark.parametrize(("answer", "expected"), FOREIGN)
-def test_what_no_api_server_answers_is_no_answer(kube: Kube, api: Any, answer: Any, expected: str) -> None:
+def test_what_no_api_server_answers_is_no_answer(
+    kube: Kube, api: Any, answer: Any, expected: str
+) -> None:
     """Neither an object that is not there nor a right that is missing follows from it, and no secret of it is shown."""
     api.routes["GET /api/v1/namespaces/n/pods/p"] = answer
-    with pytest.raises(ApiRefused, match=r"no answer of a Kubernetes API server \(" + expected) as caught:
+    with pytest.raises(
+        ApiRefused, match=r"no answer of a Kubernetes API server \(" + expected
+    ) as caught:
         kube.find("v1", "Pod", "p", "n")
     assert not caught.value.forbidden
     assert not caught.value.not_found
@@ -71,9 +85,13 @@ def test_a_list_without_items_is_no_empty_list(kube: Kube, api: Any) -> None:
 
 
 @pytest.mark.parametrize(("answer", "expected"), FOREIGN)
-def test_first_contact_with_a_gateway_is_one_line(kube: Kube, api: Any, answer: Any, expected: str) -> None:
+def test_first_contact_with_a_gateway_is_one_line(
+    kube: Kube, api: Any, answer: Any, expected: str
+) -> None:
     api.routes["GET /version"] = answer
-    with pytest.raises(ClusterUnusable, match=r"is no Kubernetes API server, or does not let .* reach one") as caught:
+    with pytest.raises(
+        ClusterUnusable, match=r"is no Kubernetes API server, or does not let .* reach one"
+    ) as caught:
         kube.version()
     assert len(caught.value.reasons) == 1
     assert "\n" not in str(caught.value)
@@ -96,7 +114,9 @@ def other(fakes: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_no_request_is_sent_to_where_an_answer_redirects(kube: Kube, api: Any, other: Any, code: int) -> None:
+def test_no_request_is_sent_to_where_an_answer_redirects(
+    kube: Kube, api: Any, other: Any, code: int
+) -> None:
     api.routes["(GET|POST|DELETE|PATCH) /x"] = (code, b"", {"Location": f"{other.url}/x"})
     for method in ("GET", "POST", "DELETE", "PATCH"):
         api.routes[f"{method} /x"] = (code, b"", {"Location": f"{other.url}/x"})
@@ -137,10 +157,15 @@ def trickle(head: bytes, *, every: float = 0.1) -> Callable[[Any], None]:
     ids=["headers", "body", "body until the end", "chunked body"],
 )  # fmt: skip
 @pytest.mark.parametrize("what", ["read", "logs"])
-def test_an_answer_that_comes_byte_by_byte_has_an_end(kube: Kube, api: Any, head: bytes, what: str) -> None:
+def test_an_answer_that_comes_byte_by_byte_has_an_end(
+    kube: Kube, api: Any, head: bytes, what: str
+) -> None:
     kube.timings = replace(kube.timings, api_connect=0.3, api_answer=0.7, api_retry=0.0)
     every = 0.7 / len(head) if len(head) > 30 else 0.1
-    api.routes["GET /x"] = api.routes["GET /api/v1/namespaces/n/pods/p/log"] = (200, trickle(head, every=every / 4))
+    api.routes["GET /x"] = api.routes["GET /api/v1/namespaces/n/pods/p/log"] = (
+        200,
+        trickle(head, every=every / 4),
+    )
     begin = time.monotonic()
     with pytest.raises(ApiUnreachable, match=r"[Rr]ead timed out"):
         kube.read("/x") if what == "read" else kube.logs("n", "p", "c")
@@ -185,7 +210,9 @@ def test_an_answer_of_64_mb_is_taken_and_a_larger_one_is_not(
     api.routes["GET /x"] = (200, sparse((1 << 20) - 100))
     assert kube.read("/x")["items"] == []
     api.routes["GET /x"] = (200, sparse(1 << 20))
-    with pytest.raises(ApiRefused, match=r"GET /x: 200 TooLarge: the answer exceeds 1 MB \(unpacked\)"):
+    with pytest.raises(
+        ApiRefused, match=r"GET /x: 200 TooLarge: the answer exceeds 1 MB \(unpacked\)"
+    ):
         kube.read("/x")
     assert len(api.requests) == 2, "it is as large when asked for again"
     api.routes["GET /x"] = (200, {"items": []})
@@ -218,7 +245,13 @@ def test_connections_are_used_again_whatever_they_answered(
 ) -> None:
     made: list[Any] = []
     monkeypatch.setattr("urllib3.connection.HTTPConnection._new_conn", counting(made), raising=True)
-    given: list[Any] = [(200, {"items": []}), fakes.status(404, "NotFound", "no"), (302, b""), (200, b""), (500, b"x")]
+    given: list[Any] = [
+        (200, {"items": []}),
+        fakes.status(404, "NotFound", "no"),
+        (302, b""),
+        (200, b""),
+        (500, b"x"),
+    ]
     for answer in given:
         api.routes["GET /x"] = answer
         with contextlib.suppress(ApiRefused):
@@ -239,15 +272,23 @@ def counting(made: list[Any]) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
-def test_a_watch_that_is_refused_is_asked_for_again(kube: Kube, api: Any, fakes: Any, code: int) -> None:
+def test_a_watch_that_is_refused_is_asked_for_again(
+    kube: Kube, api: Any, fakes: Any, code: int
+) -> None:
     patient(kube)
     event = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "p"}}}).encode() + b"\n"
-    given = [fakes.status(code, "Reason", "not now"), fakes.status(code, "Reason", "not now"), (200, event)]
+    given = [
+        fakes.status(code, "Reason", "not now"),
+        fakes.status(code, "Reason", "not now"),
+        (200, event),
+    ]
     api.routes["GET /api/v1/pods"] = lambda _: given.pop(0)
     assert len(list(kube.watch("v1", "Pod", None, "1", seconds=10))) == 1
 
 
-def test_a_refused_watch_waits_for_as_long_as_the_server_asks(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_refused_watch_waits_for_as_long_as_the_server_asks(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     patient(kube)
     given = [(*fakes.status(503, "Reason", "not now"), {"Retry-After": "1"}), (200, b"\n")]
     api.routes["GET /api/v1/pods"] = lambda _: given.pop(0)
@@ -259,12 +300,16 @@ def test_a_refused_watch_waits_for_as_long_as_the_server_asks(kube: Kube, api: A
 @pytest.mark.parametrize("answer", [(302, b"", ELSEWHERE), (200, PAGE, HTML), (200, b"no JSON\n")])
 def test_a_gateway_s_answer_to_a_watch_is_no_event(kube: Kube, api: Any, answer: Any) -> None:
     api.routes["GET /api/v1/pods"] = answer
-    with pytest.raises(ApiRefused, match="WATCH /api/v1/pods: no answer of a Kubernetes API server"):
+    with pytest.raises(
+        ApiRefused, match="WATCH /api/v1/pods: no answer of a Kubernetes API server"
+    ):
         list(kube.watch("v1", "Pod", None, "1", seconds=1))
 
 
 @pytest.mark.parametrize("refusal", [(429, 1), (500, 1), (503, 99), (302, 99), (200, 99)])
-def test_waits_go_on_while_watches_are_refused(kube: Kube, api: Any, fakes: Any, refusal: tuple[int, int]) -> None:
+def test_waits_go_on_while_watches_are_refused(
+    kube: Kube, api: Any, fakes: Any, refusal: tuple[int, int]
+) -> None:
     """Also where none is ever allowed: objects are listed again and again."""
     code, times = refusal
     patient(kube, 1.0)
@@ -282,7 +327,9 @@ def test_waits_go_on_while_watches_are_refused(kube: Kube, api: Any, fakes: Any,
     assert any(seen)
 
 
-def test_a_wait_ends_in_time_however_often_its_watch_is_refused(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_wait_ends_in_time_however_often_its_watch_is_refused(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     patient(kube, 30.0)
     api.routes["GET /api/v1/namespaces/n/pods"] = lambda request: (
         fakes.status(503, "Reason", "not now") if "watch" in request.query else fakes.listing()

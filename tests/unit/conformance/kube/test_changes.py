@@ -36,23 +36,36 @@ def test_what_is_created_carries_the_runs_labels(kube: Kube, api: Any) -> None:
 
 def test_pods_of_a_deployment_carry_them_too() -> None:
     made = RUN.sign(
-        {"kind": "Deployment", "metadata": {}, "spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}
+        {
+            "kind": "Deployment",
+            "metadata": {},
+            "spec": {"template": {"metadata": {"labels": {"app": "x"}}}},
+        }
     )
     assert made["spec"]["template"]["metadata"]["labels"]["calico-conformance/run"] == "r1"
     assert made["spec"]["template"]["metadata"]["labels"]["app"] == "x"
 
 
-CALICO_POLICY = {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", "metadata": {"name": "p"}, "spec": {}}
+CALICO_POLICY = {
+    "apiVersion": "projectcalico.org/v3",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "p"},
+    "spec": {},
+}
 CALICO_PATH = f"/apis/projectcalico.org/v3/namespaces/{HERE}/networkpolicies"
 
 
-def test_a_calico_policy_is_created_by_post_since_its_server_applies_nothing_new(kube: Kube, api: Any) -> None:
+def test_a_calico_policy_is_created_by_post_since_its_server_applies_nothing_new(
+    kube: Kube, api: Any
+) -> None:
     api.routes[f"POST {CALICO_PATH}"] = lambda request: (201, request.body)
     Changes(kube, RUN).apply(CALICO_POLICY, "a test", namespace=HERE)
     assert [request.method for request in api.requests if request.method != "GET"] == ["POST"]
 
 
-def test_a_calico_policy_that_this_run_made_before_is_replaced_as_it_was_read(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_calico_policy_that_this_run_made_before_is_replaced_as_it_was_read(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     mine = RUN.sign(CALICO_POLICY)
     mine["metadata"]["resourceVersion"] = "41"
     api.routes[f"POST {CALICO_PATH}"] = fakes.status(409, "AlreadyExists", "exists")
@@ -64,10 +77,14 @@ def test_a_calico_policy_that_this_run_made_before_is_replaced_as_it_was_read(ku
     assert api.requests[-1].method == "PUT"
 
 
-def test_a_calico_policy_of_somebody_else_is_left_and_named(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_calico_policy_of_somebody_else_is_left_and_named(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     api.routes[f"POST {CALICO_PATH}"] = fakes.status(409, "AlreadyExists", "exists")
     api.routes[f"GET {CALICO_PATH}/p"] = (200, CALICO_POLICY)
-    with pytest.raises(EnvironmentBroken, match=rf"NetworkPolicy {HERE}/p .*exists and is not this run's"):
+    with pytest.raises(
+        EnvironmentBroken, match=rf"NetworkPolicy {HERE}/p .*exists and is not this run's"
+    ):
         Changes(kube, RUN).apply(CALICO_POLICY, "a test", namespace=HERE)
     assert "PUT" not in [request.method for request in api.requests]
 
@@ -76,11 +93,18 @@ WEB = ObjectRef(api_version="v1", kind="Pod", name="web", namespace="shop")
 EVICTION = "/api/v1/namespaces/shop/pods/web/eviction"
 
 
-def test_whether_a_budget_forbids_an_eviction_is_asked_without_evicting(kube: Kube, api: Any, fakes: Any) -> None:
+def test_whether_a_budget_forbids_an_eviction_is_asked_without_evicting(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     code, status = fakes.status(429, "TooManyRequests", "Cannot evict pod.")
-    status["details"] = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2."}]}
+    status["details"] = {
+        "causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2."}]
+    }
     api.routes[f"POST {EVICTION}"] = code, status
-    assert Changes(kube, RUN).eviction_refusal(WEB) == "Cannot evict pod. The disruption budget web needs 2."
+    assert (
+        Changes(kube, RUN).eviction_refusal(WEB)
+        == "Cannot evict pod. The disruption budget web needs 2."
+    )
     api.routes[f"POST {EVICTION}"] = 201, {}
     assert Changes(kube, RUN).eviction_refusal(WEB) == ""
     asked = [request for request in api.requests if request.path == EVICTION]
@@ -110,7 +134,9 @@ def test_a_dry_run_says_what_it_would_do_and_sends_nothing(kube: Kube, api: Any)
     told: list[str] = []
     changes = Changes(kube, RUN, dry_run=True, tell=told.append)
     assert changes.create(config(), "a test", namespace=HERE) is None
-    changes.delete_and_wait(ObjectRef(api_version="v1", kind="Namespace", name=HERE), "over", within=1)
+    changes.delete_and_wait(
+        ObjectRef(api_version="v1", kind="Namespace", name=HERE), "over", within=1
+    )
     assert told[0] == f"dry run: create ConfigMap {HERE}/c (v1): a test"
     assert '"k": "v"' in told[1]
     assert all(request.method == "GET" for request in api.requests)
@@ -119,17 +145,27 @@ def test_a_dry_run_says_what_it_would_do_and_sends_nothing(kube: Kube, api: Any)
 
 def test_a_dry_run_does_not_print_a_secret(kube: Kube) -> None:
     told: list[str] = []
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "cGxhbnRlZA=="}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s"},
+        "data": {"password": "cGxhbnRlZA=="},
+    }
     Changes(kube, RUN, dry_run=True, tell=told.append).apply(secret, "pulls", namespace=HERE)
     assert "cGxhbnRlZA" not in "".join(told)
 
 
 def test_deleting_what_is_not_there_is_no_error(kube: Kube) -> None:
-    Changes(kube, RUN).delete(ObjectRef(api_version="v1", kind="Pod", name="p", namespace=HERE), "a test")
+    Changes(kube, RUN).delete(
+        ObjectRef(api_version="v1", kind="Pod", name="p", namespace=HERE), "a test"
+    )
 
 
 def test_a_namespace_of_somebody_else_is_refused_and_left_alone(kube: Kube, api: Any) -> None:
-    api.routes[f"GET /api/v1/namespaces/{HERE}"] = (200, {"metadata": {"name": HERE, "labels": {"team": "x"}}})
+    api.routes[f"GET /api/v1/namespaces/{HERE}"] = (
+        200,
+        {"metadata": {"name": HERE, "labels": {"team": "x"}}},
+    )
     with pytest.raises(UsageProblem, match=f"namespace {HERE} exists and is not this run's"):
         Changes(kube, RUN).namespace(HERE, why="a test")
     assert all(request.method == "GET" for request in api.requests)
@@ -162,9 +198,14 @@ CONFIGS = f"/api/v1/namespaces/{HERE}/configmaps"
 
 
 @pytest.mark.parametrize("code", [500, 503])
-def test_a_create_that_a_server_in_trouble_refused_is_made_again(kube: Kube, api: Any, fakes: Any, code: int) -> None:
+def test_a_create_that_a_server_in_trouble_refused_is_made_again(
+    kube: Kube, api: Any, fakes: Any, code: int
+) -> None:
     kube.timings = replace(kube.timings, api_retry=5.0)
-    given = [fakes.status(code, "Reason", "not now"), (201, {**config(), "metadata": {"name": "c", "uid": "1"}})]
+    given = [
+        fakes.status(code, "Reason", "not now"),
+        (201, {**config(), "metadata": {"name": "c", "uid": "1"}}),
+    ]
     api.routes[f"POST {CONFIGS}"] = lambda _: given.pop(0)
     made = Changes(kube, RUN).create(config(), "a test", namespace=HERE)
     assert made is not None
@@ -173,11 +214,16 @@ def test_a_create_that_a_server_in_trouble_refused_is_made_again(kube: Kube, api
 
 def twice(fakes: Any) -> Any:
     """A server in trouble that has nevertheless done what it was asked."""
-    given = [fakes.status(500, "InternalError", "timed out"), fakes.status(409, "AlreadyExists", "exists")]
+    given = [
+        fakes.status(500, "InternalError", "timed out"),
+        fakes.status(409, "AlreadyExists", "exists"),
+    ]
     return lambda _: given.pop(0)
 
 
-def test_a_create_that_was_done_although_it_was_refused_is_taken_as_done(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_create_that_was_done_although_it_was_refused_is_taken_as_done(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     kube.timings = replace(kube.timings, api_retry=5.0)
     api.routes[f"POST {CONFIGS}"] = twice(fakes)
     api.routes[f"GET {CONFIGS}/c"] = (200, RUN.sign(config()))
@@ -202,7 +248,9 @@ def test_an_object_that_another_made_is_never_taken_for_the_created_one(
         Changes(kube, RUN).create(config(), "a test", namespace=HERE)
 
 
-def test_a_create_of_what_is_there_already_is_refused_at_once(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_create_of_what_is_there_already_is_refused_at_once(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     api.routes[f"POST {CONFIGS}"] = fakes.status(409, "AlreadyExists", "exists")
     api.routes[f"GET {CONFIGS}/c"] = (200, RUN.sign(config()))
     with pytest.raises(ApiRefused, match="409 AlreadyExists"):

@@ -115,7 +115,9 @@ def test_a_command_that_cannot_start_is_broken_for_good(kube: Kube, api: Any) ->
         "working directory is not supported for job containers",
     ],
 )
-def test_what_a_container_does_not_have_is_broken_for_good(kube: Kube, api: Any, message: str) -> None:
+def test_what_a_container_does_not_have_is_broken_for_good(
+    kube: Kube, api: Any, message: str
+) -> None:
     api.exec = say(code=None, message=message)
     with pytest.raises(ExecBroken, match="the command did not start: ") as caught:
         run(kube)
@@ -131,16 +133,22 @@ def test_what_a_container_does_not_have_is_broken_for_good(kube: Kube, api: Any,
         "error sending request: Post https://10.0.0.11:10250/exec: no agent available",
     ],
 )
-def test_an_error_behind_the_accepted_connection_may_pass(kube: Kube, api: Any, message: str) -> None:
+def test_an_error_behind_the_accepted_connection_may_pass(
+    kube: Kube, api: Any, message: str
+) -> None:
     """API servers from 1.30 on dial the kubelet after the upgrade, so that its errors come on the error channel."""
     api.exec = say(code=None, message=message)
-    with pytest.raises(ExecBroken, match="the exec broke between the API server and the command: ") as caught:
+    with pytest.raises(
+        ExecBroken, match="the exec broke between the API server and the command: "
+    ) as caught:
         run(kube)
     assert caught.value.retryable
     assert caught.value.asked
 
 
-@pytest.mark.parametrize(("code", "retryable"), [(404, False), (403, False), (429, True), (500, True), (503, True)])
+@pytest.mark.parametrize(
+    ("code", "retryable"), [(404, False), (403, False), (429, True), (500, True), (503, True)]
+)
 def test_a_refused_exec_is_broken_and_says_whether_trying_again_may_help(
     kube: Kube, api: Any, fakes: Any, code: int, retryable: bool
 ) -> None:
@@ -157,7 +165,9 @@ def test_a_server_that_speaks_no_channel_protocol_is_refused(kube: Kube, api: An
         run(kube)
 
 
-def test_a_server_that_accepts_and_never_answers_ends_in_the_connect_time(kube: Kube, api: Any) -> None:
+def test_a_server_that_accepts_and_never_answers_ends_in_the_connect_time(
+    kube: Kube, api: Any
+) -> None:
     kube.timings = replace(kube.timings, exec_connect=0.2)
     api.exec = None
     hold = threading.Event()
@@ -210,7 +220,12 @@ def test_every_exec_is_recorded_whatever_became_of_it(kube: Kube, api: Any) -> N
     api.exec = lambda channel, _: channel.cut()
     with pytest.raises(ExecBroken):
         run(kube, transcript=records.append)
-    assert (records[0].argv, records[0].exit_code, records[0].stdout, records[0].problem) == (("a", "b"), 3, b"out", "")
+    assert (records[0].argv, records[0].exit_code, records[0].stdout, records[0].problem) == (
+        ("a", "b"),
+        3,
+        b"out",
+        "",
+    )
     assert records[1].exit_code is None
     assert "cut" in records[1].problem
 
@@ -239,7 +254,9 @@ class Listener:
 
 
 def stream(kube: Kube, listener: Listener, silence: float = 5.0) -> ExecStream:
-    return ExecStream(kube, "n", "p", "c", ["agent"], on_line=listener.line, on_end=listener.end, silence=silence)
+    return ExecStream(
+        kube, "n", "p", "c", ["agent"], on_line=listener.line, on_end=listener.end, silence=silence
+    )
 
 
 def test_a_stream_carries_lines_both_ways_until_it_is_closed(kube: Kube, api: Any) -> None:
@@ -274,7 +291,9 @@ def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
     one.close()
 
 
-def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(kube: Kube, api: Any) -> None:
+def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(
+    kube: Kube, api: Any
+) -> None:
     hold = threading.Event()
     api.exec, listener = (lambda channel, _: hold.wait(3)), Listener()
     stream(kube, listener, silence=0.3)
@@ -291,7 +310,9 @@ def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:
     one.close()
 
 
-def test_an_api_server_with_an_ipv6_address_answers_requests_and_execs(fakes: Any, tmp_path: Path) -> None:
+def test_an_api_server_with_an_ipv6_address_answers_requests_and_execs(
+    fakes: Any, tmp_path: Path
+) -> None:
     api = fakes.FakeApi()
     api.start(host="::1")
     api.routes["GET /api/v1/nodes"] = fakes.listing({"metadata": {"name": "n"}})
@@ -308,7 +329,9 @@ def test_an_api_server_with_an_ipv6_address_answers_requests_and_execs(fakes: An
 
 @pytest.mark.parametrize("code", [300, 301, 302, 303, 307, 308])
 @pytest.mark.parametrize("scheme", ["ws", "http", "https"])
-def test_an_exec_is_sent_nowhere_else(kube: Kube, api: Any, fakes: Any, code: int, scheme: str) -> None:
+def test_an_exec_is_sent_nowhere_else(
+    kube: Kube, api: Any, fakes: Any, code: int, scheme: str
+) -> None:
     """Its credentials would go with it; the message names the host alone."""
     other = fakes.FakeApi()
     other.start()
@@ -316,7 +339,9 @@ def test_an_exec_is_sent_nowhere_else(kube: Kube, api: Any, fakes: Any, code: in
         port = other.server.server_port
         location = f"{scheme}://me:s3cret@127.0.0.1:{port}/exec?token=s3cret"
         api.exec_refusal = (code, b"", {"Location": location})
-        with pytest.raises(ExecBroken, match=r"redirected to host 127\.0\.0\.1, not followed") as caught:
+        with pytest.raises(
+            ExecBroken, match=r"redirected to host 127\.0\.0\.1, not followed"
+        ) as caught:
             run(kube)
         assert other.requests == []
         assert "s3cret" not in str(caught.value) + caught.value.transport
@@ -325,8 +350,12 @@ def test_an_exec_is_sent_nowhere_else(kube: Kube, api: Any, fakes: Any, code: in
         other.stop()
 
 
-@pytest.mark.parametrize("answer", [(302, b""), (302, b"", {"Location": "http://[a"}), (302, b"", {"Location": "/x"})])
-def test_a_redirection_that_leads_nowhere_is_told_all_the_same(kube: Kube, api: Any, answer: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", [(302, b""), (302, b"", {"Location": "http://[a"}), (302, b"", {"Location": "/x"})]
+)
+def test_a_redirection_that_leads_nowhere_is_told_all_the_same(
+    kube: Kube, api: Any, answer: Any
+) -> None:
     api.exec_refusal = answer
     with pytest.raises(ExecBroken, match=r"no answer of a Kubernetes API server.*redirected to"):
         run(kube)
@@ -335,7 +364,10 @@ def test_a_redirection_that_leads_nowhere_is_told_all_the_same(kube: Kube, api: 
 @pytest.mark.parametrize("code", [200, 403, 404])
 def test_a_gateway_s_page_is_no_answer_to_an_exec(kube: Kube, api: Any, code: int) -> None:
     api.exec_refusal = (code, b"<html>Sign in", {"Content-Type": "text/html"})
-    with pytest.raises(ExecBroken, match=f"no answer of a Kubernetes API server .{code}, a web page: '<html>Sign in'"):
+    with pytest.raises(
+        ExecBroken,
+        match=f"no answer of a Kubernetes API server .{code}, a web page: '<html>Sign in'",
+    ):
         run(kube)
 
 
@@ -359,7 +391,9 @@ def test_an_exec_whose_acceptance_comes_byte_by_byte_has_an_end(kube: Kube, api:
 
 
 @pytest.mark.parametrize("how", ["bytes", "pings"])
-def test_a_command_whose_output_comes_byte_by_byte_ends_in_time(kube: Kube, api: Any, how: str) -> None:
+def test_a_command_whose_output_comes_byte_by_byte_ends_in_time(
+    kube: Kube, api: Any, how: str
+) -> None:
     def trickle(channel: Any, _: Any) -> None:
         try:
             channel.sock.sendall(b"\x82\x7e\x10\x00" if how == "bytes" else b"")
@@ -389,7 +423,9 @@ def flood(size: int, piece: bytes) -> Any:
     return serve
 
 
-def test_output_of_many_lines_ends_at_64_mb(kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_many_lines_ends_at_64_mb(
+    kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert (channels.LINE, channels.ANSWER) == (16 << 20, 64 << 20)
     monkeypatch.setattr(channels, "ANSWER", 4 << 20)
     line = b"x" * 65535 + b"\n"
@@ -401,7 +437,9 @@ def test_output_of_many_lines_ends_at_64_mb(kube: Kube, api: Any, monkeypatch: p
     assert not caught.value.retryable
 
 
-def test_a_line_of_250_windows_endpoints_passes_and_one_beyond_16_mb_does_not(kube: Kube, api: Any) -> None:
+def test_a_line_of_250_windows_endpoints_passes_and_one_beyond_16_mb_does_not(
+    kube: Kube, api: Any
+) -> None:
     api.exec = flood(12 << 20, b"x" * 65536)
     assert len(run(kube, within=60).stdout) == 12 << 20
     api.exec = flood(20 << 20, b"x" * 65536)
@@ -409,7 +447,9 @@ def test_a_line_of_250_windows_endpoints_passes_and_one_beyond_16_mb_does_not(ku
         run(kube, within=60)
 
 
-def test_a_message_without_end_is_cut_off(kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_without_end_is_cut_off(
+    kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(channels, "ANSWER", 1 << 20)
 
     def serve(channel: Any, _: Any) -> None:

@@ -67,9 +67,20 @@ def test_a_selector_that_may_match_more_or_cannot_be_read_is_not_believed(select
     assert not limits(selector, KEYS, RUN)
 
 
-def policy(spec: dict[str, Any] | None, verb: Any = "create", kind: str = "GlobalNetworkPolicy", **more: Any) -> Change:
+def policy(
+    spec: dict[str, Any] | None,
+    verb: Any = "create",
+    kind: str = "GlobalNetworkPolicy",
+    **more: Any,
+) -> Change:
     target = ObjectRef(api_version="projectcalico.org/v3", kind=kind, name="p")
-    return Change(verb=verb, target=target, why="a test", body=None if spec is None else {"spec": spec}, **more)
+    return Change(
+        verb=verb,
+        target=target,
+        why="a test",
+        body=None if spec is None else {"spec": spec},
+        **more,
+    )
 
 
 @pytest.mark.parametrize("flag", [False, True])
@@ -86,13 +97,17 @@ def policy(spec: dict[str, Any] | None, verb: Any = "create", kind: str = "Globa
         },
     ],
 )
-def test_an_unlimited_global_policy_is_refused_whatever_the_change_declares(spec: dict[str, Any], flag: bool) -> None:
+def test_an_unlimited_global_policy_is_refused_whatever_the_change_declares(
+    spec: dict[str, Any], flag: bool
+) -> None:
     with pytest.raises(GuardRefused):
         check(policy(spec, cluster_scoped_or_foreign=flag), RUN)
 
 
 @pytest.mark.parametrize("field", ["applyOnForward", "preDNAT", "doNotTrack"])
-def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match_it(field: str) -> None:
+def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match_it(
+    field: str,
+) -> None:
     own = "projectcalico.org/namespace == 'calico-demo-r1-gw0' && app == 'windows-server'"
     check(policy({"selector": own, field: True}), RUN)
     by_namespace = {"namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'"}
@@ -102,23 +117,37 @@ def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match
 
 
 def test_the_refusal_says_what_to_write_instead() -> None:
-    with pytest.raises(GuardRefused, match=r"add namespaceSelector: projectcalico.org/name == 'calico-demo-r1-gw0'"):
+    with pytest.raises(
+        GuardRefused, match=r"add namespaceSelector: projectcalico.org/name == 'calico-demo-r1-gw0'"
+    ):
         check(policy({"selector": "all()"}), RUN)
 
 
 def test_a_global_policy_limited_by_namespace_is_let_through() -> None:
     check(
-        policy({"selector": "all()", "namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'"}), RUN
+        policy(
+            {
+                "selector": "all()",
+                "namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'",
+            }
+        ),
+        RUN,
     )
     check(policy({"namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'"}), RUN)
 
 
 def test_what_concerns_the_standing_watch_is_refused_to_all_but_the_watch() -> None:
-    for subject in ({"matchLabels": {"calico-conformance/run": "r1"}}, {"matchLabels": NAME | {"a": "b"}}):
+    for subject in (
+        {"matchLabels": {"calico-conformance/run": "r1"}},
+        {"matchLabels": NAME | {"a": "b"}},
+    ):
         with pytest.raises(GuardRefused, match="standing watch"):
             check(policy({"subject": {"namespaces": subject}}, kind="AdminNetworkPolicy"), RUN)
     own = ObjectRef(
-        api_version="networking.k8s.io/v1", kind="NetworkPolicy", name="p", namespace="calico-demo-r1-watch"
+        api_version="networking.k8s.io/v1",
+        kind="NetworkPolicy",
+        name="p",
+        namespace="calico-demo-r1-watch",
     )
     with pytest.raises(GuardRefused, match="no test's to select"):
         check(Change(verb="create", target=own, why="a test", body={}), RUN)
@@ -133,16 +162,29 @@ def test_a_host_endpoint_is_refused() -> None:
 
 
 def test_admin_policies_are_limited_by_their_subject() -> None:
-    ours = {"subject": {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "calico-demo-r1-gw0"}}}}
+    ours = {
+        "subject": {
+            "namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "calico-demo-r1-gw0"}}
+        }
+    }
     check(policy(ours, kind="AdminNetworkPolicy"), RUN)
-    inside = {"operator": "In", "key": "kubernetes.io/metadata.name", "values": ["calico-demo-r1-gw0"]}
+    inside = {
+        "operator": "In",
+        "key": "kubernetes.io/metadata.name",
+        "values": ["calico-demo-r1-gw0"],
+    }
     check(
         policy(
-            {"subject": {"pods": {"namespaceSelector": {"matchExpressions": [inside]}}}}, kind="ClusterNetworkPolicy"
+            {"subject": {"pods": {"namespaceSelector": {"matchExpressions": [inside]}}}},
+            kind="ClusterNetworkPolicy",
         ),
         RUN,
     )
-    subjects: list[dict[str, Any]] = [{"namespaces": {}}, {"namespaces": {"matchLabels": {"a": "b"}}}, {}]
+    subjects: list[dict[str, Any]] = [
+        {"namespaces": {}},
+        {"namespaces": {"matchLabels": {"a": "b"}}},
+        {},
+    ]
     for subject in subjects:
         with pytest.raises(GuardRefused):
             check(policy({"subject": subject}, kind="AdminNetworkPolicy"), RUN)
@@ -150,7 +192,10 @@ def test_admin_policies_are_limited_by_their_subject() -> None:
 
 def test_a_patch_is_judged_by_what_it_makes_of_the_object() -> None:
     current = {
-        "spec": {"selector": "app == 'x'", "namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'"}
+        "spec": {
+            "selector": "app == 'x'",
+            "namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'",
+        }
     }
     check(policy({"order": 5}, verb="patch"), RUN, current)
     with pytest.raises(GuardRefused):
@@ -169,10 +214,14 @@ def tier(name: str, verb: Any = "create") -> Change:
     return Change(verb=verb, target=target, why="a test", body=body, cluster_scoped_or_foreign=True)
 
 
-@pytest.mark.parametrize("name", ["default", "calico-system", "calico-demo-r2-gw0-first", "calico-demo-r1"])
+@pytest.mark.parametrize(
+    "name", ["default", "calico-system", "calico-demo-r2-gw0-first", "calico-demo-r1"]
+)
 @pytest.mark.parametrize("verb", ["create", "apply", "patch", "delete"])
 def test_a_tier_of_another_name_than_the_runs_is_refused(name: str, verb: str) -> None:
-    with pytest.raises(GuardRefused, match="only one whose name begins with a namespace of this run"):
+    with pytest.raises(
+        GuardRefused, match="only one whose name begins with a namespace of this run"
+    ):
         check(tier(name, verb), RUN, RUN.sign({"metadata": {"name": name}}))
 
 
@@ -195,11 +244,26 @@ def test_a_change_outside_the_run_must_declare_itself(namespace: str | None) -> 
 def test_a_change_inside_any_namespace_of_the_run_is_let_through() -> None:
     for name in ("calico-demo-r1-gw0", "calico-demo-r1-gw7-host"):
         check(
-            Change(verb="create", target=ObjectRef(api_version="v1", kind="Pod", name="p", namespace=name), why="x"),
+            Change(
+                verb="create",
+                target=ObjectRef(api_version="v1", kind="Pod", name="p", namespace=name),
+                why="x",
+            ),
             RUN,
         )
-        check(Change(verb="delete", target=ObjectRef(api_version="v1", kind="Namespace", name=name), why="x"), RUN)
+        check(
+            Change(
+                verb="delete",
+                target=ObjectRef(api_version="v1", kind="Namespace", name=name),
+                why="x",
+            ),
+            RUN,
+        )
 
 
 def test_merge_patch_removes_replaces_and_keeps() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None}, "e": [1]}) == {"a": {"c": 2}, "d": 3, "e": [1]}
+    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None}, "e": [1]}) == {
+        "a": {"c": 2},
+        "d": 3,
+        "e": [1],
+    }

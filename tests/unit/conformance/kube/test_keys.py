@@ -60,7 +60,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 def user(identity: trustme.LeafCert) -> dict[str, str]:
     pem = b"".join(part.bytes() for part in identity.cert_chain_pems)
-    return {"client-certificate-data": encoded(pem), "client-key-data": encoded(identity.private_key_pem.bytes())}
+    return {
+        "client-certificate-data": encoded(pem),
+        "client-key-data": encoded(identity.private_key_pem.bytes()),
+    }
 
 
 def embedded(path: Path, fakes: Any, server: str, **more: Any) -> Path:
@@ -94,10 +97,15 @@ def test_keys_in_files_of_the_user_are_read_for_each_connection(
 
     def write(identity: trustme.LeafCert) -> None:
         identity.private_key_pem.write_to_path(tmp_path / "key.pem")
-        (tmp_path / "cert.pem").write_bytes(b"".join(part.bytes() for part in identity.cert_chain_pems))
+        (tmp_path / "cert.pem").write_bytes(
+            b"".join(part.bytes() for part in identity.cert_chain_pems)
+        )
 
     write(OURS.issue_cert("me@example.com"))
-    files = {"client-certificate": str(tmp_path / "cert.pem"), "client-key": str(tmp_path / "key.pem")}
+    files = {
+        "client-certificate": str(tmp_path / "cert.pem"),
+        "client-key": str(tmp_path / "key.pem"),
+    }
     kube = Kube(from_kubeconfig(embedded(tmp_path / "k", fakes, tls_api.url, **files)), FAST)
     assert kube.version()["gitVersion"]
     write(trustme.CA().issue_cert("somebody@example.com"))
@@ -116,13 +124,24 @@ def test_a_plugin_s_certificate_is_renewed_and_leaves_no_file(
     for number in (1, 2):
         identity = OURS.issue_cert(f"me{number}@example.com")
         pem = b"".join(part.bytes() for part in identity.cert_chain_pems).decode()
-        status = {"clientCertificateData": pem, "clientKeyData": identity.private_key_pem.bytes().decode()}
-        content = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+        status = {
+            "clientCertificateData": pem,
+            "clientKeyData": identity.private_key_pem.bytes().decode(),
+        }
+        content = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": status,
+        }
         (tmp_path / f"credential-{number}").write_text(json.dumps(content))
     program = tmp_path / "login"
     program.write_text("#!/bin/sh\n" + CERTIFICATES.format(tmp_path))
     program.chmod(0o755)
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(program), "interactiveMode": "Never"}
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(program),
+        "interactiveMode": "Never",
+    }
     kube = Kube(from_kubeconfig(embedded(tmp_path / "k", fakes, tls_api.url, exec=plugin)), FAST)
     first = kube.access.configuration.tls
     given = [fakes.status(401, "Unauthorized", "expired"), (200, {"items": []})]
@@ -143,7 +162,9 @@ def test_a_damaged_key_leaves_no_file(fakes: Any, tmp_path: Path, folder: Path) 
     assert access._HIDDEN == {}
 
 
-def test_a_certificate_authority_with_comments_is_taken_and_handed_on(fakes: Any, tls_api: Any, tmp_path: Path) -> None:
+def test_a_certificate_authority_with_comments_is_taken_and_handed_on(
+    fakes: Any, tls_api: Any, tmp_path: Path
+) -> None:
     authority = "# Größe\n" + OURS.cert_pem.bytes().decode()
     path: Path = fakes.kubeconfig(tmp_path / "k", tls_api.url, authority=authority,
         users=[{"name": "u", "user": user(OURS.issue_cert("me@example.com"))}])  # fmt: skip
@@ -171,7 +192,11 @@ def test_a_killed_process_leaves_no_key(fakes: Any, tls_api: Any, tmp_path: Path
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": "lib"}
     with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(path)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", KILLED, str(path)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

@@ -23,7 +23,11 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 
 
 def namespace(name: str, labels: dict[str, str], **more: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels, **more}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": labels, **more},
+    }
 
 
 class Cluster:
@@ -31,10 +35,14 @@ class Cluster:
 
     def __init__(self, workers: int = 2) -> None:
         names = prepared.needed("team-a", workers or 1).items()
-        self.spaces = {name: namespace(name, labels) for name, labels in names if workers or "-gw" not in name}
+        self.spaces = {
+            name: namespace(name, labels) for name, labels in names if workers or "-gw" not in name
+        }
         self.pods: dict[str, list[dict[str, Any]]] = {}
 
-    def objects(self, api: str, kind: str, space: str | None = None, **_: str) -> list[dict[str, Any]]:
+    def objects(
+        self, api: str, kind: str, space: str | None = None, **_: str
+    ) -> list[dict[str, Any]]:
         return list(self.spaces.values()) if kind == "Namespace" else self.pods.get(str(space), [])
 
 
@@ -44,10 +52,14 @@ def usable(cluster: Cluster) -> tuple[int, list[str]]:
 
 def test_namespaces_have_the_labels_that_policies_and_worlds_select() -> None:
     spaces = prepared.needed("team-a", 1)
-    assert {space: spaces[f"team-a-gw0-world-{space}"] for space in NAMESPACE_LABELS} == NAMESPACE_LABELS
+    assert {
+        space: spaces[f"team-a-gw0-world-{space}"] for space in NAMESPACE_LABELS
+    } == NAMESPACE_LABELS
     assert {f"team-a-gw0-world-{space}" for space in (*SPACES, BYSTANDERS)} < set(spaces)
     assert (
-        Ownership("r1", prefix="team-a").namespace == Ownership("r2", "gw0", prefix="team-a").namespace == "team-a-gw0"
+        Ownership("r1", prefix="team-a").namespace
+        == Ownership("r2", "gw0", prefix="team-a").namespace
+        == "team-a-gw0"
     )
     assert Ownership("r1", "watch", prefix="team-a").namespace in spaces
     _, objects = user_of_prefix("team-a", 1)
@@ -67,16 +79,26 @@ def test_as_many_workers_run_as_are_prepared_for() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"labels": {}}, "namespace team-a-gw1-elsewhere lacks the label conformance/team=elsewhere"),
-        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "namespace team-a-gw1-elsewhere is being deleted"),
+        (
+            {"labels": {}},
+            "namespace team-a-gw1-elsewhere lacks the label conformance/team=elsewhere",
+        ),
+        (
+            {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "namespace team-a-gw1-elsewhere is being deleted",
+        ),
     ],
 )
-def test_what_a_run_cannot_use_is_named_with_the_command_that_mends_it(change: dict[str, Any], says: str) -> None:
+def test_what_a_run_cannot_use_is_named_with_the_command_that_mends_it(
+    change: dict[str, Any], says: str
+) -> None:
     cluster = Cluster()
     cluster.spaces["team-a-gw1-elsewhere"]["metadata"] |= change
     (line,) = usable(cluster)[1]
     assert says in line
-    assert line.endswith("make them:  calico-conformance namespaces team-a --workers 2 | kubectl apply -f -")
+    assert line.endswith(
+        "make them:  calico-conformance namespaces team-a --workers 2 | kubectl apply -f -"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +116,9 @@ def test_a_namespace_with_pods_is_refused(labels: dict[str, str], says: str) -> 
     assert says in line
 
 
-@pytest.mark.parametrize("prefix", ["", "-a", "a-", "Team", "a.b", "a" * 41, "calico-demo", "calico-demo-x"])
+@pytest.mark.parametrize(
+    "prefix", ["", "-a", "a-", "Team", "a.b", "a" * 41, "calico-demo", "calico-demo-x"]
+)
 def test_what_no_namespace_can_begin_with_is_refused(prefix: str) -> None:
     with pytest.raises(UsageProblem):
         prepared.needed(prefix, 1)
@@ -110,11 +134,17 @@ def test_what_no_namespace_can_begin_with_is_refused(prefix: str) -> None:
         ("Lease", "run-lock", "calico-conformance-system"), ("ConfigMap", "c", "calico-demo-r1-gw1"),
     ],
 )  # fmt: skip
-def test_nothing_beyond_prepared_namespaces_is_changed(*, kind: str, name: str, space: str | None, flag: bool) -> None:
+def test_nothing_beyond_prepared_namespaces_is_changed(
+    *, kind: str, name: str, space: str | None, flag: bool
+) -> None:
     target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=space)
     for verb in ("create", "patch", "delete"):
-        change = Change(verb=verb, target=target, why="x", body={"spec": {}}, cluster_scoped_or_foreign=flag)
-        with pytest.raises(GuardRefused, match="a run changes only what is in the namespaces team-a-"):
+        change = Change(
+            verb=verb, target=target, why="x", body={"spec": {}}, cluster_scoped_or_foreign=flag
+        )
+        with pytest.raises(
+            GuardRefused, match="a run changes only what is in the namespaces team-a-"
+        ):
             check(change, RUN)
 
 
@@ -128,7 +158,8 @@ def test_a_prepared_namespace_is_looked_for_and_never_made(kube: Kube, api: Any)
     changes = Changes(kube, RUN)
     changes.namespace(HERE, labels={"a": "b"}, why="x")
     with pytest.raises(
-        EnvironmentBroken, match="namespace team-a-gw7, which the cluster's owner is to prepare, is not th"
+        EnvironmentBroken,
+        match="namespace team-a-gw7, which the cluster's owner is to prepare, is not th",
     ):
         changes.namespace("team-a-gw7", why="x")
     assert {request.method for request in api.requests} == {"GET"}
@@ -140,7 +171,10 @@ def test_a_namespace_that_another_run_holds_is_left_alone(
 ) -> None:
     held = Ownership(owner, "gw1", prefix="team-a").sign({**POD, "kind": "ConfigMap"})
     path = f"/api/v1/namespaces/{HERE}/configmaps"
-    api.routes = {f"POST {path}": fakes.status(409, "AlreadyExists", "exists"), f"GET {path}/p": (200, held)}
+    api.routes = {
+        f"POST {path}": fakes.status(409, "AlreadyExists", "exists"),
+        f"GET {path}/p": (200, held),
+    }
     if free:
         prepared.hold(Changes(kube, RUN), {**POD, "kind": "ConfigMap"}, "x", HERE)
     else:

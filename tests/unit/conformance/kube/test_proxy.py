@@ -89,18 +89,24 @@ def test_loopback_is_known_by_name_and_address(host: str, expected: bool) -> Non
 def test_another_host_takes_the_proxy_of_the_environment(
     fakes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "proxy.company.example:3128")  # without a scheme, as curl and Go take it
+    monkeypatch.setenv(
+        "HTTPS_PROXY", "proxy.company.example:3128"
+    )  # without a scheme, as curl and Go take it
     access = from_kubeconfig(fakes.kubeconfig(tmp_path / "k", "https://10.0.0.1:6443"))
     assert access.configuration.proxy == "http://proxy.company.example:3128"
     monkeypatch.setenv("NO_PROXY", "10.0.0.0/8")
     assert from_kubeconfig(tmp_path / "k").configuration.proxy is None
 
 
-def test_in_a_pod_the_proxy_of_the_environment_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_pod_the_proxy_of_the_environment_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "token").write_text("t")
     (tmp_path / "ca.crt").write_text("")
     monkeypatch.setenv("HTTPS_PROXY", "http://u:w@proxy.company.example:3128")
-    pod = in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path)
+    pod = in_cluster(
+        {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path
+    )
     assert proxy.name(pod.configuration) == "http://proxy.company.example:3128"
 
 
@@ -122,10 +128,17 @@ def test_a_proxy_gets_its_credentials_with_requests_and_execs(
     monkeypatch.setenv("NO_PROXY", "unrelated.example")
     try:
         with loopback_proxy(wanted=wanted) as between:
-            cluster = {"server": api.url, "proxy-url": f"http://me:p%3Aw%20d%40@127.0.0.1:{between.port}"}
+            cluster = {
+                "server": api.url,
+                "proxy-url": f"http://me:p%3Aw%20d%40@127.0.0.1:{between.port}",
+            }
             if not plain:
-                cluster["certificate-authority-data"] = base64.b64encode(authority.cert_pem.bytes()).decode()
-            path = fakes.kubeconfig(tmp_path / "k", api.url, clusters=[{"name": "c", "cluster": cluster}])
+                cluster["certificate-authority-data"] = base64.b64encode(
+                    authority.cert_pem.bytes()
+                ).decode()
+            path = fakes.kubeconfig(
+                tmp_path / "k", api.url, clusters=[{"name": "c", "cluster": cluster}]
+            )
             kube = Kube(from_kubeconfig(path), FAST)
             assert kube.version()["gitVersion"]
             assert len(between.heads) == 1
@@ -141,30 +154,46 @@ def test_a_proxy_gets_its_credentials_with_requests_and_execs(
 def test_a_dead_proxy_is_named_and_not_taken_for_a_dead_cluster(
     fakes: Any, tmp_path: Path, dead: int, scheme: str
 ) -> None:
-    kube = through(fakes, tmp_path, f"{scheme}://10.0.0.1:6443", f"http://me:{'s3cret'}@127.0.0.1:{dead}")
+    kube = through(
+        fakes, tmp_path, f"{scheme}://10.0.0.1:6443", f"http://me:{'s3cret'}@127.0.0.1:{dead}"
+    )
     with pytest.raises(ClusterUnusable) as caught:
         kube.version()
-    assert f"proxy http://127.0.0.1:{dead} gives no connection: [Errno 111] Connection refused" in str(caught.value)
+    assert (
+        f"proxy http://127.0.0.1:{dead} gives no connection: [Errno 111] Connection refused"
+        in str(caught.value)
+    )
     assert "still running" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
-    with pytest.raises(ExecBroken, match=f"proxy http://127.0.0.1:{dead} gives no connection: ") as broken:
+    with pytest.raises(
+        ExecBroken, match=f"proxy http://127.0.0.1:{dead} gives no connection: "
+    ) as broken:
         execute.run(kube, "n", "p", "c", ["true"], within=5)
     assert "s3cret" not in str(broken.value)
 
 
 @pytest.mark.parametrize(
     ("user", "expected"),
-    [("", r"demands credentials \(407\)"), ("me:s3cret@", r"does not accept the credentials in its URL \(407\)")],
+    [
+        ("", r"demands credentials \(407\)"),
+        ("me:s3cret@", r"does not accept the credentials in its URL \(407\)"),
+    ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_wants_credentials_says_so(
     fakes: Any, tmp_path: Path, scheme: str, user: str, expected: str
 ) -> None:
     with loopback_proxy(wanted="Basic nobody") as between:
-        kube = through(fakes, tmp_path, f"{scheme}://10.0.0.1:6443", f"http://{user}127.0.0.1:{between.port}")
-        with pytest.raises(ClusterUnusable, match=rf"proxy http://127.0.0.1:{between.port} {expected}") as caught:
+        kube = through(
+            fakes, tmp_path, f"{scheme}://10.0.0.1:6443", f"http://{user}127.0.0.1:{between.port}"
+        )
+        with pytest.raises(
+            ClusterUnusable, match=rf"proxy http://127.0.0.1:{between.port} {expected}"
+        ) as caught:
             kube.version()
-        with pytest.raises(ExecBroken, match=rf"proxy http://127.0.0.1:{between.port} {expected}") as broken:
+        with pytest.raises(
+            ExecBroken, match=rf"proxy http://127.0.0.1:{between.port} {expected}"
+        ) as broken:
             execute.run(kube, "n", "p", "c", ["true"], within=5)
     assert "s3cret" not in str(caught.value) + str(broken.value)
 
@@ -179,7 +208,9 @@ def test_a_proxy_that_does_not_reach_the_cluster_is_named(fakes: Any, tmp_path: 
             execute.run(kube, "n", "p", "c", ["true"], within=5)
 
 
-@pytest.mark.parametrize("url", ["http://", "http://me:s3cret@host:port", "ftp://me:s3cret@host", "http://host:0"])
+@pytest.mark.parametrize(
+    "url", ["http://", "http://me:s3cret@host:port", "ftp://me:s3cret@host", "http://host:0"]
+)
 def test_a_proxy_that_is_no_address_is_a_usage_problem_without_its_password(
     fakes: Any, tmp_path: Path, url: str
 ) -> None:

@@ -50,13 +50,21 @@ def test_what_one_process_does_not_hear_counts_with_what_another_does_not(
     assert reach.gone == ""
     now(4)
     other.silent(1009.0, "[Errno 111] Connection refused")
-    assert reach.gone == other.gone == "the API server has not answered for 10 s: [Errno 111] Connection refused"
-    with pytest.raises(ApiGone, match=r"GET /x: not asked, since the API server has not answered for 10 s"):
+    assert (
+        reach.gone
+        == other.gone
+        == "the API server has not answered for 10 s: [Errno 111] Connection refused"
+    )
+    with pytest.raises(
+        ApiGone, match=r"GET /x: not asked, since the API server has not answered for 10 s"
+    ):
         reach.check("GET /x")
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
-def test_a_request_that_finds_no_open_file_left_ends_the_run_as_this_machines_lack(tmp_path: Path, number: int) -> None:
+def test_a_request_that_finds_no_open_file_left_ends_the_run_as_this_machines_lack(
+    tmp_path: Path, number: int
+) -> None:
     reach, other = Reach(tmp_path, PATIENCE), Reach(tmp_path)
     try:
         raise OSError(number, os.strerror(number))
@@ -67,7 +75,9 @@ def test_a_request_that_finds_no_open_file_left_ends_the_run_as_this_machines_la
         raise wrapped
     except RuntimeError:
         reach.silent(time.monotonic(), "no connection")
-    assert other.ended.startswith(f"this machine lacks open files ({os.strerror(number)}): a process may have ")
+    assert other.ended.startswith(
+        f"this machine lacks open files ({os.strerror(number)}): a process may have "
+    )
     assert other.unusable
     other.check("DELETE /x")  # clearing up may still ask
 
@@ -87,7 +97,9 @@ def test_of_a_lab_that_is_gone_nothing_is_asked_any_more(tmp_path: Path) -> None
         Reach(tmp_path).check("GET /x")
 
 
-def test_an_answer_to_any_of_them_ends_the_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
+def test_an_answer_to_any_of_them_ends_the_silence(
+    tmp_path: Path, now: Callable[[float], None]
+) -> None:
     reach, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
     reach.silent(1000.0, "refused")
     now(6)
@@ -98,7 +110,9 @@ def test_an_answer_to_any_of_them_ends_the_silence(tmp_path: Path, now: Callable
     assert reach.gone == ""
 
 
-def test_two_hiccups_between_which_nobody_asked_are_no_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
+def test_two_hiccups_between_which_nobody_asked_are_no_silence(
+    tmp_path: Path, now: Callable[[float], None]
+) -> None:
     reach = Reach(tmp_path, PATIENCE)
     reach.silent(1000.0, "refused")
     now(NOBODY_ASKED + 5)
@@ -122,9 +136,13 @@ def api() -> Any:
 
 @pytest.fixture
 def kube(api: Any, tmp_path: Path) -> Any:
-    timings = replace(load_timings().run, api_connect=1.0, api_answer=5.0, api_retry=30.0, watch=60.0)
+    timings = replace(
+        load_timings().run, api_connect=1.0, api_answer=5.0, api_retry=30.0, watch=60.0
+    )
     client = Kube(
-        from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", api.url)), timings, reach=Reach(tmp_path, patience=0.5)
+        from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", api.url)),
+        timings,
+        reach=Reach(tmp_path, patience=0.5),
     )
     yield client
     client.close()
@@ -155,7 +173,9 @@ def test_a_server_that_stays_away_ends_every_request_and_exec_after_one_patience
         lambda: kube.get("v1", "Pod", "x", "n"),
         lambda: list(kube.watch("v1", "Pod", "n", "1", seconds=30)),
         lambda: execute.run(kube, "n", "p", "c", ["true"], within=5),
-        lambda: retry(lambda: kube.read("/version"), within=60, description="putting back", clock=pauses),
+        lambda: retry(
+            lambda: kube.read("/version"), within=60, description="putting back", clock=pauses
+        ),
         lambda: Waits(kube).pods_ready("n", "app=x", 1, within=60),
     ):
         with pytest.raises(ApiGone):
@@ -163,8 +183,12 @@ def test_a_server_that_stays_away_ends_every_request_and_exec_after_one_patience
     assert pauses.seconds == before, "nobody has a patience of its own after that"
 
 
-@pytest.mark.parametrize("answer", [status(500, "InternalError", "etcd"), status(403, "Forbidden", "no")])
-def test_a_server_that_answers_whatever_it_is_has_not_gone(kube: Any, api: Any, answer: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", [status(500, "InternalError", "etcd"), status(403, "Forbidden", "no")]
+)
+def test_a_server_that_answers_whatever_it_is_has_not_gone(
+    kube: Any, api: Any, answer: Any
+) -> None:
     kube.timings = replace(kube.timings, api_retry=0.0)
     api.routes["GET /api/v1/namespaces/n/pods"] = answer
     for _ in range(4):
@@ -194,7 +218,9 @@ class Quiet(FakeApi):
         handler.rfile.read(1)  # until the client is gone
 
 
-def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for_a_while(tmp_path: Path) -> None:
+def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for_a_while(
+    tmp_path: Path,
+) -> None:
     api = Quiet({"GET /api/v1/namespaces/n/pods": listing()})
     api.start()
     kube = Kube(from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", api.url)), load_timings().run)

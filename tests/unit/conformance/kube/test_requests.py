@@ -31,8 +31,14 @@ def test_every_request_says_which_suite_and_test_asks(kube: Kube, api: Any) -> N
 def test_a_list_is_read_page_by_page(kube: Kube, api: Any) -> None:
     def page(request: Any) -> Any:
         if "continue" in request.query:
-            return 200, {"items": [{"metadata": {"name": "b"}}], "metadata": {"resourceVersion": "9"}}
-        return 200, {"items": [{"metadata": {"name": "a"}}], "metadata": {"continue": "more", "resourceVersion": "9"}}
+            return 200, {
+                "items": [{"metadata": {"name": "b"}}],
+                "metadata": {"resourceVersion": "9"},
+            }
+        return 200, {
+            "items": [{"metadata": {"name": "a"}}],
+            "metadata": {"continue": "more", "resourceVersion": "9"},
+        }
 
     api.routes["GET /api/v1/pods"] = page
     items, version = kube.objects_at("v1", "Pod")
@@ -56,7 +62,9 @@ def test_a_write_that_failed_with_500_is_not_repeated(kube: Kube, api: Any, fake
     assert len(api.requests) == 1
 
 
-def test_a_read_that_failed_with_503_is_repeated_until_it_works(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_read_that_failed_with_503_is_repeated_until_it_works(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     patient(kube)
     answers = [fakes.status(503, "ServiceUnavailable", "starting"), (200, {"ok": True})]
     api.routes["GET /x"] = lambda _: answers.pop(0)
@@ -64,15 +72,21 @@ def test_a_read_that_failed_with_503_is_repeated_until_it_works(kube: Kube, api:
 
 
 @pytest.mark.parametrize("code", [429, 500])
-def test_what_is_refused_again_and_again_says_how_often(kube: Kube, api: Any, fakes: Any, code: int) -> None:
+def test_what_is_refused_again_and_again_says_how_often(
+    kube: Kube, api: Any, fakes: Any, code: int
+) -> None:
     patient(kube, 1.5)
     api.routes["GET /x"] = fakes.status(code, "Reason", "not now")
-    with pytest.raises(ApiRefused, match=rf"^GET /x: {code} Reason: not now \([2-9] tries in \d\.\d s\)$") as caught:
+    with pytest.raises(
+        ApiRefused, match=rf"^GET /x: {code} Reason: not now \([2-9] tries in \d\.\d s\)$"
+    ) as caught:
         kube.read("/x")
     assert (caught.value.code, caught.value.message) == (code, "not now")
 
 
-def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_asked(kube: Kube, api: Any) -> None:
+def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_asked(
+    kube: Kube, api: Any
+) -> None:
     kube.timings = replace(kube.timings, api_answer=0.1, api_retry=0.0)
 
     def slow(_: Any) -> tuple[int, dict[str, Any]]:
@@ -81,7 +95,8 @@ def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_aske
 
     api.routes["GET /x"] = slow
     with pytest.raises(
-        ApiUnreachable, match=r"GET /x: no answer from the API server after 1 try in .*[Rr]ead timed out"
+        ApiUnreachable,
+        match=r"GET /x: no answer from the API server after 1 try in .*[Rr]ead timed out",
     ):
         kube.read("/x")
 
@@ -108,10 +123,18 @@ def test_a_forbidden_object_is_never_none(kube: Kube, api: Any, fakes: Any) -> N
 def test_all_missing_rights_are_named_at_once(kube: Kube, api: Any) -> None:
     def review(request: Any) -> Any:
         attributes = request.body["spec"]["resourceAttributes"]
-        return 201, {"status": {"allowed": attributes["verb"] == "get" and attributes.get("subresource") != "exec"}}
+        return 201, {
+            "status": {
+                "allowed": attributes["verb"] == "get" and attributes.get("subresource") != "exec"
+            }
+        }
 
     api.routes["POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = review
-    rights = [Right("get", "pods"), Right("get", "pods/exec"), Right("create", "deployments", "apps", namespace="n")]
+    rights = [
+        Right("get", "pods"),
+        Right("get", "pods/exec"),
+        Right("create", "deployments", "apps", namespace="n"),
+    ]
     assert [right.label for right in missing(kube, rights)] == [
         "get pods/exec in all namespaces", "create deployments.apps in n",
     ]  # fmt: skip
@@ -120,6 +143,6 @@ def test_all_missing_rights_are_named_at_once(kube: Kube, api: Any) -> None:
 def test_an_object_is_addressed_by_its_whole_path(kube: Kube, api: Any) -> None:
     api.routes["GET /apis/apps/v1/namespaces/n/deployments/d"] = (200, {"kind": "Deployment"})
     assert kube.get("apps/v1", "Deployment", "d", "n") == {"kind": "Deployment"}
-    assert ObjectRef(api_version="apps/v1", kind="Deployment", name="d", namespace="n").label.startswith(
-        "Deployment n/d"
-    )
+    assert ObjectRef(
+        api_version="apps/v1", kind="Deployment", name="d", namespace="n"
+    ).label.startswith("Deployment n/d")

@@ -20,7 +20,9 @@ from conformance.model.change import ObjectRef
 PODS = "/api/v1/namespaces/n/pods"
 
 
-def pod(*, ready: bool = False, waiting: dict[str, str] | None = None, name: str = "p", **meta: Any) -> dict[str, Any]:
+def pod(
+    *, ready: bool = False, waiting: dict[str, str] | None = None, name: str = "p", **meta: Any
+) -> dict[str, Any]:
     state = {"waiting": waiting} if waiting else {"running": {}}
     return {
         "metadata": {"name": name, "namespace": "n", "uid": "u", **meta}, "spec": {"nodeName": "win-1"},
@@ -45,7 +47,14 @@ def test_pods_that_become_ready_on_the_watch_are_returned_and_each_state_is_told
     kube: Kube, api: Any, fakes: Any
 ) -> None:
     creating = pod(waiting={"reason": "ContainerCreating"})
-    serve(api, fakes, creating, ("MODIFIED", creating), ("BOOKMARK", {"metadata": {}}), ("MODIFIED", pod(ready=True)))
+    serve(
+        api,
+        fakes,
+        creating,
+        ("MODIFIED", creating),
+        ("BOOKMARK", {"metadata": {}}),
+        ("MODIFIED", pod(ready=True)),
+    )
     told: list[str] = []
     ready = Waits(kube).pods_ready("n", "app=x", 1, within=5, progress=told.append)
     assert [item["metadata"]["name"] for item in ready] == ["p"]
@@ -55,7 +64,11 @@ def test_pods_that_become_ready_on_the_watch_are_returned_and_each_state_is_told
 def test_an_image_that_cannot_be_pulled_ends_the_wait_at_once_with_the_events_text(
     kube: Kube, api: Any, fakes: Any
 ) -> None:
-    serve(api, fakes, pod(waiting={"reason": "ErrImagePull", "message": "no match for platform in manifest"}))
+    serve(
+        api,
+        fakes,
+        pod(waiting={"reason": "ErrImagePull", "message": "no match for platform in manifest"}),
+    )
     event = {"type": "Warning", "reason": "Failed", "message": 'Failed to pull image "servercore:nope"',
              "metadata": {"name": "e"}, "involvedObject": {"uid": "u"}}  # fmt: skip
     api.routes["GET /api/v1/namespaces/n/events"] = fakes.listing(event)
@@ -80,7 +93,9 @@ def test_a_pod_whose_node_died_is_not_waited_for(
     monkeypatch.setattr(waits, "LOOK_AT_NODE", 0.05)
     serve(api, fakes, pod(waiting={"reason": "ContainerCreating"}))
     with pytest.raises(EnvironmentBroken, match="node win-1 was lost"):
-        Waits(kube).pods_ready("n", "app=x", 1, within=60, lost=lambda: EnvironmentBroken("node win-1 was lost"))
+        Waits(kube).pods_ready(
+            "n", "app=x", 1, within=60, lost=lambda: EnvironmentBroken("node win-1 was lost")
+        )
 
 
 def test_a_pod_that_terminates_does_not_count(kube: Kube, api: Any, fakes: Any) -> None:
@@ -90,14 +105,22 @@ def test_a_pod_that_terminates_does_not_count(kube: Kube, api: Any, fakes: Any) 
         Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
 
 
-def test_pods_that_do_not_become_ready_in_time_are_named_with_all_states_seen(kube: Kube, api: Any, fakes: Any) -> None:
+def test_pods_that_do_not_become_ready_in_time_are_named_with_all_states_seen(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     stuck = pod()
     stuck["status"]["conditions"] = [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/6 nodes are available"}
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/6 nodes are available",
+        }
     ]
     serve(api, fakes, stuck)
     with pytest.raises(
-        EnvironmentBroken, match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen    \+0\.\d s"
+        EnvironmentBroken,
+        match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen    \+0\.\d s",
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
 
@@ -107,15 +130,21 @@ def test_an_object_that_goes_on_the_watch_is_gone(kube: Kube, api: Any, fakes: A
     Waits(kube).gone(ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=5)
 
 
-def test_an_object_replaced_by_another_of_its_name_is_gone(kube: Kube, api: Any, fakes: Any) -> None:
+def test_an_object_replaced_by_another_of_its_name_is_gone(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     serve(api, fakes, pod(), ("MODIFIED", pod(uid="other")))
     Waits(kube).gone(ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=5)
 
 
-def test_an_object_that_stays_is_named_with_its_finalizers(kube: Kube, api: Any, fakes: Any) -> None:
+def test_an_object_that_stays_is_named_with_its_finalizers(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     serve(api, fakes, pod(finalizers=["example.org/stuck"]))
     with pytest.raises(EnvironmentBroken, match=r"example\.org/stuck"):
-        Waits(kube).gone(ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=0.1)
+        Waits(kube).gone(
+            ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=0.1
+        )
 
 
 def test_a_watch_that_is_too_old_lists_again(kube: Kube, api: Any, fakes: Any) -> None:
@@ -127,21 +156,31 @@ def test_a_watch_that_is_too_old_lists_again(kube: Kube, api: Any, fakes: Any) -
     assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
 
 
-def test_a_container_that_crashes_is_named_with_the_end_of_its_log(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_container_that_crashes_is_named_with_the_end_of_its_log(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     crashed = pod(waiting={"reason": "CrashLoopBackOff", "message": "back-off 10s"})
     crashed["status"]["containerStatuses"][0]["restartCount"] = 2
     serve(api, fakes, crashed)
-    api.routes["GET /api/v1/namespaces/n/pods/p/log"] = (200, b"Traceback\nPermission denied: port 80\n")
+    api.routes["GET /api/v1/namespaces/n/pods/p/log"] = (
+        200,
+        b"Traceback\nPermission denied: port 80\n",
+    )
     with pytest.raises(EnvironmentBroken) as caught:
         Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
     first = str(caught.value).splitlines()[0]
-    assert first == "0 of 1 pods ready after 0 s: pod n/p (win-1): client CrashLoopBackOff: back-off 10s"
+    assert (
+        first
+        == "0 of 1 pods ready after 0 s: pod n/p (win-1): client CrashLoopBackOff: back-off 10s"
+    )
     assert "\n  log     Permission denied: port 80" in str(caught.value)
     assert api.requests[-1].query["previous"] == "true"
 
 
 def refusing(api: Any, fakes: Any, *conditions: dict[str, str]) -> None:
-    api.routes[f"GET {PODS}"] = lambda request: fakes.listing() if request.query.get("watch") != "true" else (200, b"")
+    api.routes[f"GET {PODS}"] = lambda request: (
+        fakes.listing() if request.query.get("watch") != "true" else (200, b"")
+    )
     sets = [{"metadata": {"name": "x-1"}, "status": {"conditions": list(conditions)}}]
     api.routes["GET /apis/apps/v1/namespaces/n/replicasets"] = fakes.listing(*sets)
 
@@ -158,7 +197,9 @@ def test_pods_that_admission_refuses_are_named_with_its_words_before_the_time_is
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=30)
     asked = [request for request in api.requests if request.path.endswith("/replicasets")]
-    assert len(asked) == 2, "it is believed when it was said twice, and not asked until the time is over"
+    assert len(asked) == 2, (
+        "it is believed when it was said twice, and not asked until the time is over"
+    )
 
 
 def test_a_deployment_that_may_not_make_its_replicaset_is_named_within_ten_seconds(
@@ -171,7 +212,9 @@ def test_a_deployment_that_may_not_make_its_replicaset_is_named_within_ten_secon
     made = {"metadata": {"name": "x"}, "status": {"conditions": [condition]}}
     api.routes["GET /apis/apps/v1/namespaces/n/deployments"] = fakes.listing(made)
     began = time.monotonic()
-    with pytest.raises(EnvironmentBroken, match=r"ReplicaSetCreateError: failed calling webhook \"policy.example\""):
+    with pytest.raises(
+        EnvironmentBroken, match=r"ReplicaSetCreateError: failed calling webhook \"policy.example\""
+    ):
         Waits(kube).pods_ready("n", "app=x", 1, within=60)
     assert time.monotonic() - began < 10
 
@@ -181,7 +224,9 @@ def test_pods_that_are_only_late_are_waited_for(
 ) -> None:
     monkeypatch.setattr(waits, "LOOK_AGAIN", 0.05)
     refusing(api, fakes)
-    with pytest.raises(EnvironmentBroken, match=r"0 of 1 pods ready after 0 s: no pod with app=x in n"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"0 of 1 pods ready after 0 s: no pod with app=x in n"
+    ):
         Waits(kube).pods_ready("n", "app=x", 1, within=0.3)
 
 
@@ -192,10 +237,17 @@ def test_a_pod_for_which_there_is_no_node_is_given_up_in_the_schedulers_words(
     kube.timings = replace(kube.timings, unschedulable=0.1)
     stuck = pod()
     stuck["status"]["conditions"] = [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/6 nodes: taint a=b"}
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/6 nodes: taint a=b",
+        }
     ]
     serve(api, fakes, stuck)
-    with pytest.raises(EnvironmentBroken, match=r"^pod n/p \(win-1\): Unschedulable: 0/6 nodes: taint a=b"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"^pod n/p \(win-1\): Unschedulable: 0/6 nodes: taint a=b"
+    ):
         Waits(kube).pods_ready("n", "app=x", 1, within=10)
 
 
@@ -204,7 +256,11 @@ def served(kube: Kube, api: Any, fakes: Any) -> tuple[Kube, Any, Any]:
     return kube, api, fakes
 
 
-BY_NAME = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-1"]}]}]}
+BY_NAME = {
+    "nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-1"]}]}
+    ]
+}
 CORDONED = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
 
 
@@ -240,7 +296,9 @@ def test_of_a_pod_without_a_node_it_is_told_why_the_one_that_it_is_made_for_take
         assert f"pod n/p (no node yet{told}): " in str(caught.value).partition("\n")[0]
 
 
-def test_a_pull_that_stalls_is_named_with_its_image_whatever_is_waited_for(kube: Kube, api: Any, fakes: Any) -> None:
+def test_a_pull_that_stalls_is_named_with_its_image_whatever_is_waited_for(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     serve(api, fakes, pod(waiting={"reason": "ContainerCreating"}))
     event = {"type": "Normal", "reason": "Pulling", "message": 'Pulling image "servercore:nope"',
              "metadata": {"name": "e"}, "involvedObject": {"uid": "u"}}  # fmt: skip
@@ -250,14 +308,20 @@ def test_a_pull_that_stalls_is_named_with_its_image_whatever_is_waited_for(kube:
         r'its image is still being pulled \(Pulling image "servercore:nope"\)'
     )
     with pytest.raises(EnvironmentBroken, match=told):
-        Waits(kube).pods_ready("n", "app=x", 1, within=0.1, enough=lambda _: False, what="have an address")
+        Waits(kube).pods_ready(
+            "n", "app=x", 1, within=0.1, enough=lambda _: False, what="have an address"
+        )
 
 
 def test_a_pod_that_its_kubelet_evicted_does_not_count_beside_the_one_in_its_place(
     kube: Kube, api: Any, fakes: Any
 ) -> None:
     evicted = pod(name="old", ownerReferences=[{"kind": "ReplicaSet"}])
-    evicted["status"] |= {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    evicted["status"] |= {
+        "phase": "Failed",
+        "reason": "Evicted",
+        "message": "The node was low on resource: memory.",
+    }
     api.routes[f"GET {PODS}"] = fakes.listing(evicted, pod(ready=True))
     (found,) = Waits(kube).pods_ready("n", "app=x", 1, within=5)
     assert found["metadata"]["name"] == "p"
@@ -305,16 +369,24 @@ def test_the_connection_of_a_watch_is_kept_alive_by_the_system(
     assert set(alive) == {1}
 
 
-def test_one_watch_lasts_a_minute_at_most_although_the_wait_is_longer(kube: Kube, api: Any, fakes: Any) -> None:
+def test_one_watch_lasts_a_minute_at_most_although_the_wait_is_longer(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
     serve(api, fakes, pod(), ("MODIFIED", pod(ready=True)))
     Waits(kube).pods_ready("n", "app=x", 1, within=1500)
-    asked = [int(request.query["timeoutSeconds"]) for request in api.requests if request.query.get("watch") == "true"]
+    asked = [
+        int(request.query["timeoutSeconds"])
+        for request in api.requests
+        if request.query.get("watch") == "true"
+    ]
     assert asked == [60]
 
 
 def test_a_container_that_runs_and_is_not_ready_is_named_with_since_when() -> None:
     late = pod()
-    late["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": "2026-11-26T10:00:00Z"}}
+    late["status"]["containerStatuses"][0]["state"] = {
+        "running": {"startedAt": "2026-11-26T10:00:00Z"}
+    }
     told = "client runs since 2026-11-26T10:00:00Z, and its readiness probe has not passed"
     assert waits.pod_state(late) == f"Pending, not ready: {told}"
     late["status"]["containerStatuses"][0]["ready"] = True

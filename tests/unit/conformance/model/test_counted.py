@@ -6,7 +6,9 @@ from conformance.model.counted import counted
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 agents"), (1, "1 agent"), (2, "2 agents")], ids=["none", "one", "more"]
+    ("number", "text"),
+    [(0, "0 agents"), (1, "1 agent"), (2, "2 agents")],
+    ids=["none", "one", "more"],
 )
 def test_the_noun_has_the_form_that_goes_with_the_number(number: int, text: str) -> None:
     assert counted(number, "agent") == text

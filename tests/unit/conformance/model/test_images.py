@@ -15,4 +15,7 @@ def test_the_same_image_of_several_workers_is_one_with_all_its_nodes() -> None:
             RanImage(image="busybox:1", image_id="", os="linux", nodes=("c",)),
         ]
     )
-    assert [(image.nodes, image.digest) for image in found] == [(("c",), ""), (("a", "b"), f"sha256:{'0' * 64}")]
+    assert [(image.nodes, image.digest) for image in found] == [
+        (("c",), ""),
+        (("a", "b"), f"sha256:{'0' * 64}"),
+    ]

@@ -16,18 +16,30 @@ from tests.plugin.stand_in_cluster import facts
 
 def test_nothing_is_assumed_of_a_cluster_with_one_known_version() -> None:
     same = {name: Fact("v3.31.2", "image") for name in ("a", "b")}
-    assert assumptions(replace(facts(), calico_on_nodes=same, calico_edition=Fact("Calico", "images"))) == []
+    assert (
+        assumptions(replace(facts(), calico_on_nodes=same, calico_edition=Fact("Calico", "images")))
+        == []
+    )
 
 
 def test_nodes_with_different_versions_are_named() -> None:
-    mixed = {"a": Fact("v3.31.2", "image"), "b": Fact("v3.30.0", "image"), "c": Fact[str](None, "not known: no pod")}
+    mixed = {
+        "a": Fact("v3.31.2", "image"),
+        "b": Fact("v3.30.0", "image"),
+        "c": Fact[str](None, "not known: no pod"),
+    }
     (line,) = assumptions(replace(facts(), calico_on_nodes=mixed))
     assert line.startswith("nodes run different versions of Calico (v3.31.2 on a; v3.30.0 on b)")
 
 
 def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
-    (line,) = assumptions(replace(facts(), calico_edition=Fact("Calico Enterprise", "Installation")))
-    assert line == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
+    (line,) = assumptions(
+        replace(facts(), calico_edition=Fact("Calico Enterprise", "Installation"))
+    )
+    assert (
+        line
+        == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
+    )
 
 
 def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() -> None:
@@ -35,9 +47,14 @@ def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() ->
 
     def noted(build: int, revision: int, plane: str | None = "overlay") -> list[str]:
         nodes = [
-            replace(node, windows_build=(build, revision), plane=Fact(plane, "x")) for node in known.by_os("windows")
+            replace(node, windows_build=(build, revision), plane=Fact(plane, "x"))
+            for node in known.by_os("windows")
         ]
-        return [line for line in assumptions(replace(known, nodes=tuple(nodes))) if "Windows' own" in line]
+        return [
+            line
+            for line in assumptions(replace(known, nodes=tuple(nodes)))
+            if "Windows' own" in line
+        ]
 
     (line,) = noted(26100, 6584)
     assert line.startswith(
@@ -49,18 +66,25 @@ def test_a_windows_2025_before_october_2025_is_named_as_windows_own_trouble() ->
 
 def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None:
     told = Fact("calico-windows Degraded: ResourceReadError", "TigeraStatus")
-    assert "TigeraStatus: calico-windows Degraded" in facts_lines(replace(facts(), tigera_status=told))[2]
+    assert (
+        "TigeraStatus: calico-windows Degraded"
+        in facts_lines(replace(facts(), tigera_status=told))[2]
+    )
     assert len(facts_lines(facts())) == 2
 
 
 def test_the_ipam_plugin_is_among_the_facts() -> None:
-    assert "IPAM calico-ipam" in facts_lines(replace(facts(), ipam=Fact("calico-ipam", "Installation")))[1]
+    assert (
+        "IPAM calico-ipam"
+        in facts_lines(replace(facts(), ipam=Fact("calico-ipam", "Installation")))[1]
+    )
 
 
 def test_linux_nodes_unlike_every_covered_one_are_named_and_counted() -> None:
     first, *_ = facts().by_os("linux")
     several = [
-        replace(first, name=f"l{number}", control_plane=False, kernel_version=f"5.{number}") for number in range(8)
+        replace(first, name=f"l{number}", control_plane=False, kernel_version=f"5.{number}")
+        for number in range(8)
     ]
     told = coverage_lines(replace(facts(), nodes=(*several, *facts().by_os("windows"))), Settings())
     assert told[-1] == (
@@ -71,14 +95,20 @@ def test_linux_nodes_unlike_every_covered_one_are_named_and_counted() -> None:
 
 
 def test_a_node_that_is_not_ready_is_named_with_why_and_one_that_is_left_out_is_not() -> None:
-    dead = replace(facts().by_os("linux")[0], name="linux-9", ready=False, unready="NodeStatusUnknown for 90 s")
+    dead = replace(
+        facts().by_os("linux")[0], name="linux-9", ready=False, unready="NodeStatusUnknown for 90 s"
+    )
     told = coverage_lines(replace(facts(), nodes=(*facts().nodes, dead)), Settings())
-    assert told[-1] == "note: not ready, and nothing is decided on: linux-9 (NodeStatusUnknown for 90 s)"
+    assert (
+        told[-1]
+        == "note: not ready, and nothing is decided on: linux-9 (NodeStatusUnknown for 90 s)"
+    )
     assert not [line for line in coverage_lines(facts(), Settings()) if "not ready" in line]
 
 
 @pytest.mark.parametrize(
-    ("shared", "late"), [(True, "the lab on it may be late"), (False, "what the suite asks and hears may be late")]
+    ("shared", "late"),
+    [(True, "the lab on it may be late"), (False, "what the suite asks and hears may be late")],
 )
 def test_a_busy_machine_is_named(monkeypatch: pytest.MonkeyPatch, shared: bool, late: str) -> None:
     monkeypatch.setattr("conformance.run.load.busy", lambda: "a load of 9.3 on 2 cores")

@@ -24,7 +24,11 @@ def test_every_line_has_the_published_image_its_reference_and_for_whom() -> None
 
 
 def test_a_cluster_needs_the_images_of_its_own_builds_alone() -> None:
-    lines = list(of_nodes([node("w", "windows", "10.0.17763.1"), node("v", "windows", "10.0.17763.2")], CHOSEN))
+    lines = list(
+        of_nodes(
+            [node("w", "windows", "10.0.17763.1"), node("v", "windows", "10.0.17763.2")], CHOSEN
+        )
+    )
     core = "windows/servercore:ltsc2019"
     assert f"mcr.microsoft.com/{core} r.test/{core}  # node w, v" in lines
     assert not any("ltsc2022" in line or "busybox" in line for line in lines)

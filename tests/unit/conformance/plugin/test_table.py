@@ -10,7 +10,9 @@ import pytest
 from conformance.plugin.fixtures import disruption, reading, run, streams, table, traffic, worker
 
 AREAS = (run, worker, traffic, reading, table, streams, disruption)
-FIXTURES = {name: one for area in AREAS for name, one in vars(area).items() if type(one) is type(table.page)}
+FIXTURES = {
+    name: one for area in AREAS for name, one in vars(area).items() if type(one) is type(table.page)
+}
 
 
 def given(name: str) -> Any:
@@ -19,14 +21,22 @@ def given(name: str) -> Any:
     return (get_args(found) or (found,))[0] if "Iterator" in str(found) else found
 
 
-@pytest.mark.parametrize("name", [name for name, one in vars(table).items() if type(one) is type(table.page)])
+@pytest.mark.parametrize(
+    "name", [name for name, one in vars(table).items() if type(one) is type(table.page)]
+)
 def test_a_fixture_of_the_table_gets_what_its_class_asks_for(name: str) -> None:
     kind = given(name)
     taken = list(inspect.signature(kind).parameters.values())
     names = FIXTURES[name].names
     assert len([item for item in taken if item.default is item.empty]) <= len(names) <= len(taken)
-    assert {one.partition(".")[0] for one in names} == set(inspect.signature(FIXTURES[name]).parameters)
-    hints = get_type_hints(kind) if not hasattr(kind.__init__, "__code__") else get_type_hints(kind.__init__)
+    assert {one.partition(".")[0] for one in names} == set(
+        inspect.signature(FIXTURES[name]).parameters
+    )
+    hints = (
+        get_type_hints(kind)
+        if not hasattr(kind.__init__, "__code__")
+        else get_type_hints(kind.__init__)
+    )
     for item, fixture in zip(taken, names, strict=False):
         if "." in fixture:  # its attribute
             continue

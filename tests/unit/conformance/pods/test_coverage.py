@@ -22,11 +22,18 @@ def windows(make: Any) -> list[NodeFacts]:
     return [make.node(f"w{number}", "windows", build) for number, build in enumerate(builds, 1)]
 
 
-def test_one_of_each_build_is_covered_even_beyond_the_cap(windows: list[NodeFacts], make: Any) -> None:
+def test_one_of_each_build_is_covered_even_beyond_the_cap(
+    windows: list[NodeFacts], make: Any
+) -> None:
     newer = make.node("w7", "windows", 17763, windows_build=(17763, 6414))
     found = covered("windows", [*windows, newer], Cover(at_most=1))
     assert names(found) == ["w1", "w4", "w5", "w7"]
-    assert [item.why for item in found] == ["build 20348", "build 26100", "build 17763 before .1432", "build 17763"]
+    assert [item.why for item in found] == [
+        "build 20348",
+        "build 26100",
+        "build 17763 before .1432",
+        "build 17763",
+    ]
 
 
 def test_up_to_the_cap_more_are_covered(windows: list[NodeFacts]) -> None:
@@ -62,7 +69,9 @@ def test_sixty_nodes_with_a_prefix_of_one_address_each_are_three(make: Any) -> N
 
 def test_six_subnets_of_four_kernels_stay_below_the_cap(make: Any) -> None:
     nodes = [
-        linux(make, f"n{net}{kernel}", f"10.0.{net}.1/24", f"6.{kernel}") for net in range(6) for kernel in range(4)
+        linux(make, f"n{net}{kernel}", f"10.0.{net}.1/24", f"6.{kernel}")
+        for net in range(6)
+        for kernel in range(4)
     ]
     assert names(covered("linux", nodes, Cover())) == ["n00", "n10", "n20"]
     assert len(unlike_covered(nodes, nodes[:3])) == 21
@@ -71,27 +80,40 @@ def test_six_subnets_of_four_kernels_stay_below_the_cap(make: Any) -> None:
 def test_a_control_plane_is_covered_only_where_no_path_would_be_without_it(make: Any) -> None:
     plane = make.node("cp", control_plane=True)
     assert names(covered("linux", [make.node("l1"), plane], Cover())) == ["l1", "cp"]
-    assert names(covered("linux", [make.node("l1"), make.node("l2"), plane], Cover())) == ["l1", "l2"]
+    assert names(covered("linux", [make.node("l1"), make.node("l2"), plane], Cover())) == [
+        "l1",
+        "l2",
+    ]
 
 
-def test_who_names_nodes_gets_exactly_those_of_their_system(windows: list[NodeFacts], make: Any) -> None:
+def test_who_names_nodes_gets_exactly_those_of_their_system(
+    windows: list[NodeFacts], make: Any
+) -> None:
     cover = Cover(nodes=("w2", "w6"))
     assert names(covered("windows", windows, cover)) == ["w2", "w6"]
     assert names(covered("linux", [make.node("l1")], cover)) == ["l1"]
 
 
 def test_a_selector_takes_the_nodes_with_all_its_labels(make: Any) -> None:
-    nodes = [make.node("a", labels={"pool": "x", "zone": "1"}), make.node("b", labels={"pool": "x"})]
+    nodes = [
+        make.node("a", labels={"pool": "x", "zone": "1"}),
+        make.node("b", labels={"pool": "x"}),
+    ]
     assert names(covered("linux", nodes, Cover(selector="pool=x,zone"))) == ["a"]
     assert names(covered("linux", nodes, Cover(selector="pool=x"))) == ["a", "b"]
-    assert names(covered("linux", nodes, Cover(selector="pool=y"))) == ["a", "b"]  # none: as if nothing were named
+    assert names(covered("linux", nodes, Cover(selector="pool=y"))) == [
+        "a",
+        "b",
+    ]  # none: as if nothing were named
 
 
 def test_every_node_is_every_node(windows: list[NodeFacts]) -> None:
     assert len(covered("windows", windows, Cover(every=True))) == 6
 
 
-def test_workers_take_turns_over_the_covered_nodes_alone(windows: list[NodeFacts], make: Any) -> None:
+def test_workers_take_turns_over_the_covered_nodes_alone(
+    windows: list[NodeFacts], make: Any
+) -> None:
     facts = make.facts(make.node("l"), *windows)
     placement = Placement(facts, turn=1, cover=Cover(at_most=3))
     assert [node.name for node in placement.covered("windows")] == ["w4", "w5", "w1"]

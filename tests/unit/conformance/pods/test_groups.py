@@ -32,7 +32,9 @@ def nodes(pairs: object) -> list[tuple[str, str]]:
 
 def test_a_product_has_every_pair_and_no_pod_with_itself() -> None:
     assert len(LINUX.to(SERVERS)) == 6
-    assert nodes(SERVERS.to(SERVERS)) == [(a, b) for a in ("w1", "w2", "w3") for b in ("w1", "w2", "w3") if a != b]
+    assert nodes(SERVERS.to(SERVERS)) == [
+        (a, b) for a in ("w1", "w2", "w3") for b in ("w1", "w2", "w3") if a != b
+    ]
 
 
 def test_across_is_between_nodes_and_beside_within_one() -> None:
@@ -56,7 +58,12 @@ def test_one_per_build_has_each_build_on_each_side_in_as_few_pairs_as_it_takes()
 
 def test_routes_go_to_the_servers_own_port_or_to_what_stands_before_it() -> None:
     (source, target), *_ = LINUX.to(SERVERS).udp(8080)
-    assert (source.node, target.protocol, target.port, target.backends) == ("l1", "udp", 8080, (SERVERS[0],))
+    assert (source.node, target.protocol, target.port, target.backends) == (
+        "l1",
+        "udp",
+        8080,
+        (SERVERS[0],),
+    )
     pairs = LINUX.to(SERVERS).through(lambda server: server.tcp(1))
     assert [target.port for _, target in pairs] == [1] * 6
 

@@ -14,7 +14,9 @@ from conformance.pods.deploy import Wish
 from conformance.pods.host_pods import HostPods
 from conformance.settings import Settings, load_timings
 
-REFUSAL = 'pods "host-windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
+REFUSAL = (
+    'pods "host-windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
+)
 
 
 class Deployer:
@@ -23,7 +25,9 @@ class Deployer:
     host_namespace = "ns-host"
 
     def __init__(self, nodes: tuple[Any, ...]) -> None:
-        self.facts = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(node for node in nodes if node.os == os))
+        self.facts = SimpleNamespace(
+            nodes=nodes, by_os=lambda os: tuple(node for node in nodes if node.os == os)
+        )
         self.settings = Settings(timings=load_timings(lab=True))
         self.log: list[str] = []
         self.there: dict[str, Any] = {}
@@ -70,7 +74,13 @@ class Deployer:
 
 @pytest.fixture
 def deployer(make: Any) -> Deployer:
-    return Deployer((make.node("l1", "linux"), make.node("w1", "windows", 20348), make.node("w2", "windows", 17763)))
+    return Deployer(
+        (
+            make.node("l1", "linux"),
+            make.node("w1", "windows", 20348),
+            make.node("w2", "windows", 17763),
+        )
+    )
 
 
 def test_each_node_gets_one_pod_of_its_own_name(deployer: Any) -> None:
@@ -94,7 +104,8 @@ def test_a_pod_that_changed_is_looked_for_again(deployer: Any) -> None:
 def test_an_admission_that_refuses_them_is_told_with_its_words_and_a_remedy(deployer: Any) -> None:
     deployer.refusal = REFUSAL
     with pytest.raises(
-        MissingCapability, match=r"no HostProcess pod runs on node w1: .*PodSecurity.*; allow HostProcess"
+        MissingCapability,
+        match=r"no HostProcess pod runs on node w1: .*PodSecurity.*; allow HostProcess",
     ):
         HostPods(deployer).on("w1")
 
@@ -102,7 +113,9 @@ def test_an_admission_that_refuses_them_is_told_with_its_words_and_a_remedy(depl
 @pytest.mark.parametrize(
     "error",
     [
-        EnvironmentBroken("pod x: container host cannot start: no HostProcess containers here\n  event"),
+        EnvironmentBroken(
+            "pod x: container host cannot start: no HostProcess containers here\n  event"
+        ),
         ApiRefused(403, "Forbidden", "no", "x"),
     ],
     ids=["cannot start", "refused"],
@@ -123,9 +136,13 @@ def test_pods_that_cannot_run_are_a_lack(deployer: Any, error: Exception) -> Non
     ],
     ids=["500", "not ready", "no answer"],
 )
-def test_a_request_that_failed_is_tried_again_and_then_trouble_without_advice(deployer: Any, error: Exception) -> None:
+def test_a_request_that_failed_is_tried_again_and_then_trouble_without_advice(
+    deployer: Any, error: Exception
+) -> None:
     deployer.error = error
-    with pytest.raises(EnvironmentBroken, match=r"no HostProcess pod runs on node w1: .*\(2 tries\)") as raised:
+    with pytest.raises(
+        EnvironmentBroken, match=r"no HostProcess pod runs on node w1: .*\(2 tries\)"
+    ) as raised:
         HostPods(deployer).on("w1")
     assert "allow HostProcess" not in str(raised.value)
     assert [line.split()[0] for line in deployer.log] == ["start", "deploy"] * 2
@@ -139,13 +156,17 @@ def test_a_node_that_gave_no_pod_in_time_is_asked_once(deployer: Any) -> None:
     deployer.error = EnvironmentBroken("DaemonSet ns-host/x has no pod after 60 s")
     host_pods = HostPods(deployer)
     for _ in range(2):
-        with pytest.raises(EnvironmentBroken, match=r"no HostProcess pod runs on node w1: .*has no pod after 60 s"):
+        with pytest.raises(
+            EnvironmentBroken, match=r"no HostProcess pod runs on node w1: .*has no pod after 60 s"
+        ):
             host_pods.on("w1")
     assert [line.split()[0] for line in deployer.log] == ["start", "deploy"]
 
 
 def test_a_node_that_died_is_not_asked(deployer: Any) -> None:
-    deployer.watch = SimpleNamespace(lost=lambda names: EnvironmentBroken(f"node {names[0]} was lost"))
+    deployer.watch = SimpleNamespace(
+        lost=lambda names: EnvironmentBroken(f"node {names[0]} was lost")
+    )
     with pytest.raises(EnvironmentBroken, match="node w1 was lost"):
         HostPods(deployer).on("w1")
     assert deployer.log == []
@@ -161,6 +182,8 @@ def test_an_error_on_linux_is_raised_as_it_is(deployer: Any) -> None:
 def test_docker_and_old_containerd_have_none(make: Any, runtime: str) -> None:
     node = make.node("w1", "windows", 17763, container_runtime=runtime)
     deployer: Any = Deployer((node,))
-    with pytest.raises(MissingCapability, match=rf"node w1 runs {runtime}, without HostProcess pods"):
+    with pytest.raises(
+        MissingCapability, match=rf"node w1 runs {runtime}, without HostProcess pods"
+    ):
         HostPods(deployer).on("w1")
     assert deployer.log == []

@@ -17,14 +17,22 @@ SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 
 @pytest.mark.parametrize(
     ("build", "tag"),
-    [(17763, "ltsc2019"), (20348, "ltsc2022"), (25398, "ltsc2022"), (26100, "ltsc2025"), (19042, "20H2")],
+    [
+        (17763, "ltsc2019"),
+        (20348, "ltsc2022"),
+        (25398, "ltsc2022"),
+        (26100, "ltsc2025"),
+        (19042, "20H2"),
+    ],
 )
 def test_the_image_fits_the_build(make: Any, build: int, tag: str) -> None:
     assert windows_image(SERVERCORE, make.node("w", "windows", build)).endswith(f"servercore:{tag}")
 
 
 def test_the_label_decides_when_the_kernel_version_says_no_revision(make: Any) -> None:
-    assert windows_image(SERVERCORE, make.node("w", "windows", 17763, windows_build=None)).endswith(":ltsc2019")
+    assert windows_image(SERVERCORE, make.node("w", "windows", 17763, windows_build=None)).endswith(
+        ":ltsc2019"
+    )
 
 
 def test_a_build_without_an_image_is_named(make: Any) -> None:
@@ -36,7 +44,10 @@ def test_a_build_without_an_image_is_named(make: Any) -> None:
     ("image", "expected"),
     [
         ("docker.io/library/busybox:1.37", "r.test:5000/x/library/busybox:1.37"),
-        ("mcr.microsoft.com/windows/servercore:ltsc2022", "r.test:5000/x/windows/servercore:ltsc2022"),
+        (
+            "mcr.microsoft.com/windows/servercore:ltsc2022",
+            "r.test:5000/x/windows/servercore:ltsc2022",
+        ),
         ("localhost/a:1", "r.test:5000/x/a:1"),
         ("library/busybox", "r.test:5000/x/library/busybox"),
         ("busybox:1", "r.test:5000/x/busybox:1"),
@@ -48,7 +59,11 @@ def test_another_registry_replaces_the_one_in_the_reference(image: str, expected
 
 
 def test_an_upstreams_own_mirror_comes_before_the_one_for_all() -> None:
-    given = ("r.test/all", "mcr.microsoft.com=r.test/mcr", "mcr.microsoft.com/windows=r.test/windows")
+    given = (
+        "r.test/all",
+        "mcr.microsoft.com=r.test/mcr",
+        "mcr.microsoft.com/windows=r.test/windows",
+    )
     mirrors = [Mirror.parse(text) for text in given]
     assert mirrored(SERVERCORE, mirrors) == "r.test/windows/servercore:ltsc2022"
     assert mirrored("mcr.microsoft.com/oss/x:1", mirrors) == "r.test/mcr/oss/x:1"
@@ -66,10 +81,15 @@ DIGEST = f"sha256:{'0' * 64}"
         (ImageChoice(tag="x"), "r.test/windows/servercore:x"),
         (ImageChoice(digest=DIGEST), f"r.test/windows/servercore:ltsc2022@{DIGEST}"),
         (ImageChoice(name="other.test:5000/core"), "other.test:5000/core:ltsc2022"),
-        (ImageChoice(name="other.test/core", tag="x", digest=DIGEST), f"other.test/core:x@{DIGEST}"),
+        (
+            ImageChoice(name="other.test/core", tag="x", digest=DIGEST),
+            f"other.test/core:x@{DIGEST}",
+        ),
     ],
 )
-def test_the_images_file_comes_before_mirrors_part_by_part(choice: ImageChoice, expected: str) -> None:
+def test_the_images_file_comes_before_mirrors_part_by_part(
+    choice: ImageChoice, expected: str
+) -> None:
     chosen = Images(mirrors=(Mirror.parse("r.test"),), choices={SERVERCORE: choice})
     assert images.reference(SERVERCORE, chosen) == expected
 
@@ -88,19 +108,27 @@ def test_every_image_that_is_published_has_a_tag_that_names_a_version() -> None:
 
 
 def test_windows_images_are_listed_for_every_build_that_has_one() -> None:
-    tags = {images.split(image)[1] for image in images.published()["windows"] if "servercore" in image}
+    tags = {
+        images.split(image)[1] for image in images.published()["windows"] if "servercore" in image
+    }
     assert tags == set(images.WINDOWS_TAGS.values())
 
 
 def test_a_node_needs_only_the_images_of_its_own_build(make: Any) -> None:
     needed = images.for_node(make.node("w", "windows", 17763))
-    assert [item for item in needed if "servercore" in item] == ["mcr.microsoft.com/windows/servercore:ltsc2019"]
+    assert [item for item in needed if "servercore" in item] == [
+        "mcr.microsoft.com/windows/servercore:ltsc2019"
+    ]
     assert any(images.HOST_PROCESS in item for item in needed)
     assert not set(needed) & set(images.for_node(make.node("l")))
 
 
-def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node(make: Any) -> None:
-    facts = make.facts(make.node("cp", control_plane=True), make.node("a"), make.node("b"), make.node("c"))
+def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node(
+    make: Any,
+) -> None:
+    facts = make.facts(
+        make.node("cp", control_plane=True), make.node("a"), make.node("b"), make.node("c")
+    )
     assert [node.name for node in Placement(facts).usable("linux")] == ["a", "b", "c", "cp"]
     assert [node.name for node in Placement(facts, turn=4).usable("linux")] == ["b", "c", "a", "cp"]
 
@@ -108,13 +136,17 @@ def test_workers_come_before_control_planes_and_each_worker_starts_at_another_no
 def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
     placement = Placement(make.facts(make.node("l")))
     assert placement.first("linux").name == "l"
-    with pytest.raises(MissingCapability, match=r"needs a usable Windows node, found none; add a Windows node"):
+    with pytest.raises(
+        MissingCapability, match=r"needs a usable Windows node, found none; add a Windows node"
+    ):
         placement.covered("windows")
 
 
 def test_the_system_pool_of_a_small_aks_cluster_takes_pods(make: Any) -> None:
     taint = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
-    assert Placement(make.facts(make.node("system", taints=(taint,)))).first("linux").name == "system"
+    assert (
+        Placement(make.facts(make.node("system", taints=(taint,)))).first("linux").name == "system"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,11 +158,19 @@ def test_the_system_pool_of_a_small_aks_cluster_takes_pods(make: Any) -> None:
             {"taints": ({"key": "gpu", "value": "yes", "effect": "NoSchedule"},)},
             "taint gpu=yes:NoSchedule is not tolerated, unless by --tolerate gpu",
         ),
-        ({"taints": ({"key": "os", "value": "linux", "effect": "NoSchedule"},)}, "taint os=linux:NoSchedule"),
-        ({"taints": ({"key": "os", "value": "windows", "effect": "NoExecute"},)}, "taint os=windows:NoExecute"),
+        (
+            {"taints": ({"key": "os", "value": "linux", "effect": "NoSchedule"},)},
+            "taint os=linux:NoSchedule",
+        ),
+        (
+            {"taints": ({"key": "os", "value": "windows", "effect": "NoExecute"},)},
+            "taint os=windows:NoExecute",
+        ),
     ],
 )
-def test_a_node_that_takes_no_pods_is_named_with_the_reason(make: Any, change: dict[str, Any], why: str) -> None:
+def test_a_node_that_takes_no_pods_is_named_with_the_reason(
+    make: Any, change: dict[str, Any], why: str
+) -> None:
     placement = Placement(make.facts(make.node("w", "windows", 20348, **change)))
     with pytest.raises(MissingCapability) as caught:
         placement.first("windows")
@@ -155,5 +195,10 @@ def test_a_named_taint_is_tolerated_in_placement_and_in_the_pods_spec(make: Any)
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     extra = [Toleration.parse("gpu=yes:NoSchedule")]
     assert Placement(make.facts(make.node("l", taints=(taint,))), extra).first("linux")
-    assert {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"} in tolerations(extra)
+    assert {
+        "key": "gpu",
+        "operator": "Equal",
+        "value": "yes",
+        "effect": "NoSchedule",
+    } in tolerations(extra)
     assert {"key": "gpu", "operator": "Exists"} in tolerations([Toleration.parse("gpu")])

@@ -22,7 +22,11 @@ FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamesp
 
 
 def template(role: Role) -> dict[str, Any]:
-    found = [item for item in manifest.load(MANIFESTS / role.manifest) if item["metadata"]["name"] == role.name]
+    found = [
+        item
+        for item in manifest.load(MANIFESTS / role.manifest)
+        if item["metadata"]["name"] == role.name
+    ]
     assert len(found) == 1, f"{role.manifest} has {len(found)} Deployments {role.name}"
     return found[0]
 
@@ -45,7 +49,9 @@ def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -
     assert spec["automountServiceAccountToken"] is False
     for container in spec["containers"]:
         assert container["resources"]["requests"], container["name"]
-        assert "cpu" not in container["resources"].get("limits", {}), "a CPU limit throttles PowerShell starts"
+        assert "cpu" not in container["resources"].get("limits", {}), (
+            "a CPU limit throttles PowerShell starts"
+        )
         assert container["imagePullPolicy"] == "IfNotPresent"
     if role.os == "windows":
         assert not FORBIDDEN_ON_WINDOWS & spec.keys()
@@ -53,18 +59,24 @@ def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -
 
 
 @pytest.mark.parametrize("role", HOST_PROCESS, ids=lambda one: one.name)
-def test_a_host_process_pod_is_what_kubernetes_takes_for_one_and_stays_when_its_node_is_drained(role: Role) -> None:
+def test_a_host_process_pod_is_what_kubernetes_takes_for_one_and_stays_when_its_node_is_drained(
+    role: Role,
+) -> None:
     made = template(role)
     spec = made["spec"]["template"]["spec"]
     assert made["kind"] == "DaemonSet"
     assert spec["hostNetwork"] is True
-    assert spec["securityContext"] == {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
+    assert spec["securityContext"] == {
+        "windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}
+    }
     assert [container["name"] for container in spec["containers"]] == [role.agent] == [role.main]
     assert FORBIDDEN_ON_WINDOWS & spec.keys() == {"hostNetwork"}
     assert spec["automountServiceAccountToken"] is False
 
 
-def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_node(make: Any) -> None:
+def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_node(
+    make: Any,
+) -> None:
     node = make.node("win-1", "windows", 99999)
     made = tailor.deployment(
         template(ROLES["windows-host"]), role="windows-host", name="windows-host-1", node=node,
@@ -87,7 +99,9 @@ def test_the_agents_container_has_the_programs_and_says_who_it_is(role: Role) ->
     assert {item["name"] for item in agent["env"]} == {"POD_NAME", "POD_NAMESPACE", "NODE_NAME"}
 
 
-@pytest.mark.parametrize("role", [item for item in ROLES.values() if not item.host_network], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "role", [item for item in ROLES.values() if not item.host_network], ids=lambda one: one.name
+)
 def test_every_pod_but_the_nodes_serves_the_echo_and_is_ready_only_then(role: Role) -> None:
     spec = template(role)["spec"]["template"]["spec"]
     agent = next(container for container in spec["containers"] if container["name"] == role.agent)
@@ -97,7 +111,9 @@ def test_every_pod_but_the_nodes_serves_the_echo_and_is_ready_only_then(role: Ro
 
 
 def test_the_programs_of_the_config_map_exist() -> None:
-    assert {path.name for path in (MANIFESTS / "probes").iterdir() if path.is_file()} == set(PROGRAMS)
+    assert {path.name for path in (MANIFESTS / "probes").iterdir() if path.is_file()} == set(
+        PROGRAMS
+    )
 
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=lambda one: one.name)
@@ -108,7 +124,9 @@ def test_every_manifest_is_yaml_of_kubernetes_objects(path: Path) -> None:
 def tailored(make: Any, role: str = "windows-client", **more: Any) -> dict[str, Any]:
     node = more.pop("node", make.node("win-1", "windows", 17763))
     settings: dict[str, Any] = {"images": Images(), "tolerations": tolerations()} | more
-    return tailor.deployment(template(ROLES[role]), role=role, name=f"{role}-2", node=node, **settings)
+    return tailor.deployment(
+        template(ROLES[role]), role=role, name=f"{role}-2", node=node, **settings
+    )
 
 
 def test_tailoring_gives_name_image_node_and_tolerations(make: Any) -> None:
@@ -143,14 +161,21 @@ def test_tailoring_leaves_the_template_as_it_is(make: Any) -> None:
     role = ROLES["windows-client"]
     first = template(role)
     tailor.deployment(
-        first, role="x", name="x-1", node=make.node("w", "windows", 20348), images=Images(), tolerations=[]
+        first,
+        role="x",
+        name="x-1",
+        node=make.node("w", "windows", 20348),
+        images=Images(),
+        tolerations=[],
     )
     assert first == template(role)
 
 
 def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
     images = Images(mirrors=(Mirror(prefix="r.test"),), pull_secrets=("s",))
-    spec = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"]["spec"]
+    spec = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"][
+        "spec"
+    ]
     assert [container["image"] for container in spec["containers"]] == [
         "r.test/library/busybox:1.37.0",
         "r.test/library/python:3.13.1-alpine3.21",
@@ -159,9 +184,15 @@ def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
 
 
 def test_a_single_images_pull_secret_reaches_only_pods_with_that_image(make: Any) -> None:
-    images = Images(choices={"docker.io/library/nginx:1.27.5-alpine": ImageChoice(pull_secret="own")})
-    client = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"]["spec"]
-    server = tailored(make, "linux-server", node=make.node("l"), images=images)["spec"]["template"]["spec"]
+    images = Images(
+        choices={"docker.io/library/nginx:1.27.5-alpine": ImageChoice(pull_secret="own")}
+    )
+    client = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"][
+        "spec"
+    ]
+    server = tailored(make, "linux-server", node=make.node("l"), images=images)["spec"]["template"][
+        "spec"
+    ]
     assert "imagePullSecrets" not in client
     assert server["imagePullSecrets"] == [{"name": "own"}]
     assert images.all_pull_secrets == ("own",)
@@ -179,7 +210,16 @@ def test_limits_reach_every_container_beside_its_requests(make: Any, role: str) 
 
 def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
     node = {
-        "status": {"images": [{"names": ["docker.io/library/busybox:1.37.0", "docker.io/library/busybox@sha256:0"]}]}
+        "status": {
+            "images": [
+                {
+                    "names": [
+                        "docker.io/library/busybox:1.37.0",
+                        "docker.io/library/busybox@sha256:0",
+                    ]
+                }
+            ]
+        }
     }
     assert {"docker.io/library/busybox:1.37.0", "busybox:1.37.0"} <= present(node)
 
@@ -191,7 +231,10 @@ def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
         namespace="n", pod="p", container="c", uid="u", role="linux-client", os="linux", node="w", address="10.0.0.1",
         node_address="192.0.2.1", restarts=1,
     )  # fmt: skip
-    pod = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
+    pod = {
+        "metadata": {"uid": "u"},
+        "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]},
+    }
     assert changed(workload, pod) == ""
     ended = {"name": "c", "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     down = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [ended]}}
@@ -199,22 +242,45 @@ def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
     assert changed(workload, None).endswith("is gone")
 
 
-@pytest.mark.parametrize("path", [*sorted({role.manifest for role in PLAIN}), "services/win-webserver.yaml"])
+@pytest.mark.parametrize(
+    "path", [*sorted({role.manifest for role in PLAIN}), "services/win-webserver.yaml"]
+)
 def test_a_windows_server_that_starves_for_a_while_stays_an_endpoint(path: str) -> None:
     for made in (item for item in manifest.load(MANIFESTS / path) if item["kind"] == "Deployment"):
         spec = made["spec"]["template"]["spec"]
-        probes = [container["readinessProbe"] for container in spec["containers"] if "readinessProbe" in container]
+        probes = [
+            container["readinessProbe"]
+            for container in spec["containers"]
+            if "readinessProbe" in container
+        ]
         if spec["os"]["name"] == "windows":
-            assert all((probe["timeoutSeconds"], probe["failureThreshold"]) == (5, 6) for probe in probes)
+            assert all(
+                (probe["timeoutSeconds"], probe["failureThreshold"]) == (5, 6) for probe in probes
+            )
 
 
-@pytest.mark.parametrize("path", sorted(str(item.relative_to(MANIFESTS)) for item in MANIFESTS.glob("*/*.yaml")))
-def test_no_autoscaler_may_evict_a_pod_that_tests_count_on_and_no_mesh_is_asked_into_it(path: str) -> None:
-    stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+@pytest.mark.parametrize(
+    "path", sorted(str(item.relative_to(MANIFESTS)) for item in MANIFESTS.glob("*/*.yaml"))
+)
+def test_no_autoscaler_may_evict_a_pod_that_tests_count_on_and_no_mesh_is_asked_into_it(
+    path: str,
+) -> None:
+    stays = {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
     stays |= {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
-    kinds = [item for item in manifest.load(MANIFESTS / path) if item["kind"] in ("Deployment", "Pod", "DaemonSet")]
-    for made in () if path.startswith("prepull/") else kinds:  # a DaemonSet that ends with its images
-        metadata = made["metadata"] if made["kind"] == "Pod" else made["spec"]["template"]["metadata"]
+    kinds = [
+        item
+        for item in manifest.load(MANIFESTS / path)
+        if item["kind"] in ("Deployment", "Pod", "DaemonSet")
+    ]
+    for made in (
+        () if path.startswith("prepull/") else kinds
+    ):  # a DaemonSet that ends with its images
+        metadata = (
+            made["metadata"] if made["kind"] == "Pod" else made["spec"]["template"]["metadata"]
+        )
         assert metadata.get("annotations") == stays, made["metadata"]["name"]
 
 
@@ -225,9 +291,16 @@ LEADS_ELSEWHERE = {**SHIPPER, "securityContext": {"capabilities": {"add": ["NET_
 PRIVILEGED = {**SHIPPER, "securityContext": {"privileged": True}}
 
 
-def pod_with(*more: dict[str, Any], init: tuple[dict[str, Any], ...] = (), asked: str = ASKED_FOR) -> dict[str, Any]:
-    meta = {"name": "p", "namespace": "n", "uid": "u"} | ({"annotations": {tailor.CONTAINERS: asked}} if asked else {})
-    own = [{"name": "client", "image": "busybox"}, {"name": "agent", "image": "mirror.example/python"}]
+def pod_with(
+    *more: dict[str, Any], init: tuple[dict[str, Any], ...] = (), asked: str = ASKED_FOR
+) -> dict[str, Any]:
+    meta = {"name": "p", "namespace": "n", "uid": "u"} | (
+        {"annotations": {tailor.CONTAINERS: asked}} if asked else {}
+    )
+    own = [
+        {"name": "client", "image": "busybox"},
+        {"name": "agent", "image": "mirror.example/python"},
+    ]
     spec = {"nodeName": "linux-1", "initContainers": list(init), "containers": [*own, *more]}
     return {"metadata": meta, "spec": spec, "status": {"podIP": "10.0.0.9", "phase": "Running"}}
 
@@ -248,12 +321,23 @@ def test_a_pod_says_which_containers_it_was_asked_for_with(make: Any) -> None:
         (pod_with({**SHIPPER, "image": "docker-proxy.example.com/logs:1"}), ""),
         (pod_with(PROXY, asked=""), ""),
         (pod_with(PROXY, asked="client,agent,istio-proxy"), ""),
-        (pod_with(PROXY), "container istio-proxy (docker.io/istio/proxyv2:1.24.0), which the run did not ask for"),
-        (pod_with(init=(LEADS_ELSEWHERE,)), "container shipper (example.com/logs:1), which the run did not ask for"),
-        (pod_with(PRIVILEGED), "container shipper (example.com/logs:1), which the run did not ask for"),
+        (
+            pod_with(PROXY),
+            "container istio-proxy (docker.io/istio/proxyv2:1.24.0), which the run did not ask for",
+        ),
+        (
+            pod_with(init=(LEADS_ELSEWHERE,)),
+            "container shipper (example.com/logs:1), which the run did not ask for",
+        ),
+        (
+            pod_with(PRIVILEGED),
+            "container shipper (example.com/logs:1), which the run did not ask for",
+        ),
     ],
 )
-def test_what_somebody_else_adds_counts_where_it_may_lead_packets_elsewhere(pod: dict[str, Any], named: str) -> None:
+def test_what_somebody_else_adds_counts_where_it_may_lead_packets_elsewhere(
+    pod: dict[str, Any], named: str
+) -> None:
     assert tailor.redirecting(pod) == named
 
 
@@ -263,5 +347,8 @@ def test_a_pod_that_a_mesh_stands_in_front_of_says_nothing_of_calico(make: Any) 
         make.facts(make.node("linux-1")), cast(Any, None), watch=cast(Any, object()),
     )  # fmt: skip
     assert pods.workload(pod_with(SHIPPER), ROLES["linux-client"]).address == "10.0.0.9"
-    with pytest.raises(EnvironmentBroken, match=r"has container istio-proxy .*nothing seen there says anything of Cal"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"has container istio-proxy .*nothing seen there says anything of Cal",
+    ):
         pods.workload(pod_with(PROXY), ROLES["linux-client"])

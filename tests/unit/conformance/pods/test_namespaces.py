@@ -31,7 +31,9 @@ class Recorded:
         if self.foreign:
             raise UsageProblem(f"namespace {name} exists and is not this run's")
         if self.answer:
-            raise ApiRefused(self.answer, "Forbidden", "the webhook says no", "POST /api/v1/namespaces")
+            raise ApiRefused(
+                self.answer, "Forbidden", "the webhook says no", "POST /api/v1/namespaces"
+            )
 
     def apply(self, obj: Any, why: str, **more: Any) -> None:
         if self.refuses:
@@ -55,8 +57,17 @@ class Nodes:
                 for name, node in places.items()]  # fmt: skip
 
     def find(self, api: str, kind: str, name: str) -> dict[str, Any]:
-        ready = {"type": "Ready", "status": "Unknown" if name == "dead" else "True", "reason": "r", "message": "m"}
-        return {"metadata": {"name": name}, "spec": {}, "status": {"conditions": [ready], "nodeInfo": {}}}
+        ready = {
+            "type": "Ready",
+            "status": "Unknown" if name == "dead" else "True",
+            "reason": "r",
+            "message": "m",
+        }
+        return {
+            "metadata": {"name": name},
+            "spec": {},
+            "status": {"conditions": [ready], "nodeInfo": {}},
+        }
 
 
 def pods(changes: Recorded) -> Pods:
@@ -91,21 +102,33 @@ def test_a_namespace_of_somebody_else_is_never_removed() -> None:
     assert changes.deleted == []
 
 
-@pytest.mark.parametrize("there", [None, {"metadata": {"name": "x", "deletionTimestamp": "2026-11-26T12:00:00Z"}}])
-def test_a_namespace_that_somebody_deletes_is_named_and_its_pods_are_waited_for_no_longer(there: Any) -> None:
+@pytest.mark.parametrize(
+    "there", [None, {"metadata": {"name": "x", "deletionTimestamp": "2026-11-26T12:00:00Z"}}]
+)
+def test_a_namespace_that_somebody_deletes_is_named_and_its_pods_are_waited_for_no_longer(
+    there: Any,
+) -> None:
     def waited(*_: Any, lost: Any, **__: Any) -> None:
         raise lost() or EnvironmentBroken("its patience is over")
 
     node = Nodes().find("v1", "Node", "here")
-    changes: Any = SimpleNamespace(run=Ownership("r", "main"), waits=SimpleNamespace(pods_ready=waited))
+    changes: Any = SimpleNamespace(
+        run=Ownership("r", "main"), waits=SimpleNamespace(pods_ready=waited)
+    )
     made = pods(changes)
     made.kube = made.watch.kube = SimpleNamespace(  # type: ignore[assignment]
         find=lambda api, kind, name: there if kind == "Namespace" else node, objects=lambda *_: []
     )
     wish: Any = SimpleNamespace(
-        namespace=None, role="linux-server", node=SimpleNamespace(name="here", os="linux"), called="linux-server-1"
+        namespace=None,
+        role="linux-server",
+        node=SimpleNamespace(name="here", os="linux"),
+        called="linux-server-1",
     )
-    with pytest.raises(EnvironmentBroken, match=r"^namespace calico-demo-r-main of this run was deleted by somebody"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"^namespace calico-demo-r-main of this run was deleted by somebody",
+    ):
         made.again(wish, "pod a is gone")
     there = {"metadata": {"name": "x"}}
     with pytest.raises(EnvironmentBroken, match="no other is ready: its patience is over"):

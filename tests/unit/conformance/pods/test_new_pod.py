@@ -27,7 +27,9 @@ def ended(code: int) -> dict[str, Any]:
     return {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
 
 
-def pod(first: dict[str, Any], server: dict[str, Any] = RUNNING, policy: str = "Never") -> dict[str, Any]:
+def pod(
+    first: dict[str, Any], server: dict[str, Any] = RUNNING, policy: str = "Never"
+) -> dict[str, Any]:
     return {
         "metadata": {"name": NAME, "namespace": "ns", "uid": "u"},
         "spec": {"nodeName": "w1", "restartPolicy": policy},
@@ -54,8 +56,12 @@ def test_a_first_action_that_has_ended_is_no_change_of_the_pod(code: int) -> Non
 
 
 def test_a_server_that_has_ended_is_one_and_so_is_any_container_that_is_to_run_on() -> None:
-    assert "its container server is not running: Error" in changed(WORKLOAD, pod(ended(0), ended(1)))
-    assert "its container first-action is not running" in changed(WORKLOAD, pod(ended(0), policy="Always"))
+    assert "its container server is not running: Error" in changed(
+        WORKLOAD, pod(ended(0), ended(1))
+    )
+    assert "its container first-action is not running" in changed(
+        WORKLOAD, pod(ended(0), policy="Always")
+    )
     other = replace(WORKLOAD, container="first-action")
     assert "its container first-action is not running" in changed(other, pod(ended(0)))
 
@@ -81,7 +87,10 @@ def test_what_holds_it_up_is_told_while_one_of_its_containers_has_never_run() ->
 def test_only_an_answer_and_its_absence_are_told_apart() -> None:
     assert new_pod(pod(ended(0))).connected_first()
     assert not new_pod(pod(ended(3))).connected_first()
-    with pytest.raises(EnvironmentBroken, match="had no network, or was refused: each try failed at once, for 120 s"):
+    with pytest.raises(
+        EnvironmentBroken,
+        match="had no network, or was refused: each try failed at once, for 120 s",
+    ):
         new_pod(pod(ended(4))).connected_first()
     with pytest.raises(EnvironmentBroken, match=r"ended with 1 .* says nothing about the network"):
         new_pod(pod(ended(1))).connected_first()

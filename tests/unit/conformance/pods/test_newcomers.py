@@ -26,7 +26,9 @@ def test_a_guest_and_a_stranger_come_to_each_clients_node_and_go_again(make: Any
 
     changes = SimpleNamespace(delete=lambda target, why: deleted.append(target.name))
     deployer: Any = SimpleNamespace(namespace="ns", deploy=deploy, changes=changes)
-    placement: Any = SimpleNamespace(covered=lambda os: [make.node("linux-0"), make.node("linux-1")], number=len)
+    placement: Any = SimpleNamespace(
+        covered=lambda os: [make.node("linux-0"), make.node("linux-1")], number=len
+    )
     newcomers = Newcomers(deployer, placement)
     guests, strangers = newcomers.beside(Group([workload("client")]))
     assert [(wish.called, wish.node.name, dict(wish.labels)) for wish in asked] == [
@@ -51,15 +53,22 @@ class Cluster:
         self.changes = SimpleNamespace(
             dry_run=False,
             delete=lambda target, why: self.done.append(f"delete {target.kind} {target.name}"),
-            waits=SimpleNamespace(gone=lambda target, within: self.done.append(f"{target.name} is gone")),
+            waits=SimpleNamespace(
+                gone=lambda target, within: self.done.append(f"{target.name} is gone")
+            ),
         )
         timings: Callable[[str], Any] = lambda os: SimpleNamespace(delete=1.0)  # noqa: E731
         self.settings, self.namespace = SimpleNamespace(timings=SimpleNamespace(of=timings)), "ns"
-        self.placement: Any = SimpleNamespace(covered=lambda os: [make.node("linux-1")], number=lambda node: 1)
+        self.placement: Any = SimpleNamespace(
+            covered=lambda os: [make.node("linux-1")], number=lambda node: 1
+        )
 
     def deploy(self, wishes: list[Wish]) -> dict[str, Any]:
         self.done += [f"deploy {wish.called} {dict(wish.annotations)}" for wish in wishes]
-        return {wish.called: replace(workload(wish.called), address=self.taken or "192.168.0.5") for wish in wishes}
+        return {
+            wish.called: replace(workload(wish.called), address=self.taken or "192.168.0.5")
+            for wish in wishes
+        }
 
     def again(self, wish: Wish, why: str) -> Any:
         return replace(workload(wish.called), uid=f"another-{wish.called}")
@@ -86,7 +95,9 @@ def test_an_heir_with_another_address_shows_nothing(make: Any) -> None:
     newcomers = cluster.newcomers
     guests, _ = newcomers.beside(Group([workload("client")]))
     cluster.taken = "192.168.0.99"
-    with pytest.raises(EnvironmentBroken, match=r"has the address 192\.168\.0\.99, and asked for 192\.168\.0\.5"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"has the address 192\.168\.0\.99, and asked for 192\.168\.0\.5"
+    ):
         newcomers.heirs(guests)
 
 

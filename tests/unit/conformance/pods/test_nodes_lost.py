@@ -35,10 +35,17 @@ class Cluster:
         node = self.nodes[name]
         status, reason, message = node.get("ready", READY)
         condition = {"type": "Ready", "status": status, "reason": reason, "message": message}
-        taints = [dict(zip(("key", "effect"), text.split(":"), strict=False)) for text in node.get("taints", ())]
+        taints = [
+            dict(zip(("key", "effect"), text.split(":"), strict=False))
+            for text in node.get("taints", ())
+        ]
         info = {"bootID": node.get("boot", "b1")}
         return {
-            "metadata": {"name": name, "uid": node.get("uid", "u1"), "creationTimestamp": "2026-11-24T12:00:00Z"},
+            "metadata": {
+                "name": name,
+                "uid": node.get("uid", "u1"),
+                "creationTimestamp": "2026-11-24T12:00:00Z",
+            },
             "spec": {"taints": taints, "unschedulable": node.get("cordoned", False)},
             "status": {"conditions": [condition], "nodeInfo": info},
         }
@@ -104,7 +111,9 @@ def test_a_node_that_lives_is_not(node: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_a_node_that_takes_no_more_pods_is_told_with_why(node: dict[str, Any], says: str) -> None:
     cluster: Any = Cluster(one=node)
-    assert NodeWatch(cluster).closed("one") == (f"{says}: who drains it takes its pods away" if says else "")
+    assert NodeWatch(cluster).closed("one") == (
+        f"{says}: who drains it takes its pods away" if says else ""
+    )
     assert NodeWatch(cluster).closed("another") == ""
 
 
@@ -113,14 +122,18 @@ def test_a_taint_that_the_run_was_told_to_tolerate_takes_nothing_away() -> None:
     assert NodeWatch(cluster, tolerated=(Toleration(key="drain"),)).lost(["one"]) is None
 
 
-@pytest.mark.parametrize("behind", [{"one": 120.0, "two": 120.0}, {"one": 120.0}, {"two": 120.0}, {"one": -120.0}])
+@pytest.mark.parametrize(
+    "behind", [{"one": 120.0, "two": 120.0}, {"one": 120.0}, {"two": 120.0}, {"one": -120.0}]
+)
 def test_clocks_that_differ_say_nothing_and_hide_nothing(behind: dict[str, float]) -> None:
     """Of all nodes behind the judge's, or of one of them behind or before the other's."""
     assert lost({}, **behind) == ""
     assert "has not renewed its lease for 55 s" in lost({"age": 55}, **behind)
 
 
-@pytest.mark.parametrize(("age", "silent"), [(0, []), (11, []), (13, ["one"]), (40, ["one"]), (41, [])])
+@pytest.mark.parametrize(
+    ("age", "silent"), [(0, []), (11, []), (13, ["one"]), (40, ["one"]), (41, [])]
+)
 @pytest.mark.parametrize("behind", [0.0, 120.0])
 def test_a_kubelet_that_has_missed_a_renewal_is_silent_until_its_node_is_known_to_be_lost(
     age: float, silent: list[str], behind: float
@@ -132,12 +145,18 @@ def test_a_kubelet_that_has_missed_a_renewal_is_silent_until_its_node_is_known_t
     assert bool(watch.lost(["one"])) == (age > 40)
 
 
-@pytest.mark.parametrize(("node", "changed"), [({"ready": NO_NETWORK}, False), ({"ready": SILENT}, True)])
-def test_calicos_own_doing_and_the_runs_are_nobody_elses(node: dict[str, Any], changed: bool) -> None:
+@pytest.mark.parametrize(
+    ("node", "changed"), [({"ready": NO_NETWORK}, False), ({"ready": SILENT}, True)]
+)
+def test_calicos_own_doing_and_the_runs_are_nobody_elses(
+    node: dict[str, Any], changed: bool
+) -> None:
     cluster: Any = Cluster(one=node)
     watch = NodeWatch(cluster, (), lambda name: changed)
     assert watch.lost(["one"]) is None
-    assert watch.unwell(["one"]).startswith(f"node one is unwell: Ready {node['ready'][0]}, {node['ready'][1]}")
+    assert watch.unwell(["one"]).startswith(
+        f"node one is unwell: Ready {node['ready'][0]}, {node['ready'][1]}"
+    )
 
 
 def test_who_may_read_neither_nodes_nor_leases_knows_nothing() -> None:
@@ -146,8 +165,12 @@ def test_who_may_read_neither_nodes_nor_leases_knows_nothing() -> None:
 
 
 @pytest.mark.parametrize(("lost", "ends"), [(["one"], False), (["one", "two"], True)])
-def test_the_run_ends_once_no_node_of_any_windows_build_is_left(tmp_path: Path, lost: list[str], ends: bool) -> None:
-    cluster: Any = Cluster(**{name: {"ready": SILENT} if name in lost else {} for name in ("one", "two", "linux")})
+def test_the_run_ends_once_no_node_of_any_windows_build_is_left(
+    tmp_path: Path, lost: list[str], ends: bool
+) -> None:
+    cluster: Any = Cluster(
+        **{name: {"ready": SILENT} if name in lost else {} for name in ("one", "two", "linux")}
+    )
     cluster.reach = Reach(tmp_path)
     assert NodeWatch(cluster, (), windows=("one", "two")).lost(["linux", "one"])
     said = "no node of any Windows build is left: node one was lost during the run: Ready Unknown, NodeStatusUnknown"

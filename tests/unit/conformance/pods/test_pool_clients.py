@@ -27,9 +27,13 @@ class Cluster:
         self.asked: list[Wish] = []
         self.deleted: list[str] = []
         self.given, self.namespace = given, "ns"
-        self.changes = SimpleNamespace(dry_run=False, delete=lambda target, why: self.deleted.append(target.name))
+        self.changes = SimpleNamespace(
+            dry_run=False, delete=lambda target, why: self.deleted.append(target.name)
+        )
         demo = replace(workload("demo"), address="192.168.0.5")
-        pods: Any = SimpleNamespace(clients=lambda os: Group([demo]), servers=lambda os: Group([demo]))
+        pods: Any = SimpleNamespace(
+            clients=lambda os: Group([demo]), servers=lambda os: Group([demo])
+        )
         placement: Any = SimpleNamespace(covered=lambda os: [make.node("linux-1")])
         self.clients = PoolClients(self, placement, pods)  # type: ignore[arg-type]
 
@@ -66,11 +70,15 @@ def test_one_pool_is_no_cluster_that_it_is_about(make: Any) -> None:
 
 def test_a_pool_for_other_nodes_is_not_asked_for(make: Any) -> None:
     cluster = Cluster(make, "172.30.0.7")
-    with pytest.raises(MissingCapability, match=r"none has an address of IPPool second \(172.30.0.0/16\)"):
+    with pytest.raises(
+        MissingCapability, match=r"none has an address of IPPool second \(172.30.0.0/16\)"
+    ):
         cluster.clients.of(BOTH, anywhere=pools(first="192.168.0.0/16"))
     assert cluster.asked == []
 
 
 def test_an_address_of_another_pool_breaks_the_surroundings(make: Any) -> None:
-    with pytest.raises(EnvironmentBroken, match=r"has the address 192.168.9.9, and asked for one of IPPool second"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"has the address 192.168.9.9, and asked for one of IPPool second"
+    ):
         Cluster(make, "192.168.9.9").clients.of(BOTH, anywhere=BOTH)

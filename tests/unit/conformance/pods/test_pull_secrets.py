@@ -47,8 +47,12 @@ def pods(changes: Recorded) -> Pods:
     return Pods(Secrets(), changes, None, settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("taken", "called"), [((), "mirror"), (("mirror", "mirror-2"), "mirror-3")])
-def test_a_copy_has_a_name_of_its_own_and_pods_pull_with_it(taken: tuple[str, ...], called: str) -> None:
+@pytest.mark.parametrize(
+    ("taken", "called"), [((), "mirror"), (("mirror", "mirror-2"), "mirror-3")]
+)
+def test_a_copy_has_a_name_of_its_own_and_pods_pull_with_it(
+    taken: tuple[str, ...], called: str
+) -> None:
     changes = Taking(*taken)
     made = pods(changes)
     made.prepare("calico-demo-r-main")
@@ -56,9 +60,13 @@ def test_a_copy_has_a_name_of_its_own_and_pods_pull_with_it(taken: tuple[str, ..
     assert changes.secrets[called]["type"] == "kubernetes.io/dockerconfigjson"
     pod = {"kind": "Pod", "spec": {"imagePullSecrets": [{"name": "mirror"}, {"name": "other"}]}}
     made.apply(pod, "a pod", "calico-demo-r-main")
-    made.apply({"kind": "Deployment", "spec": {"template": pod}}, "a workload", "calico-demo-r-main")
+    made.apply(
+        {"kind": "Deployment", "spec": {"template": pod}}, "a workload", "calico-demo-r-main"
+    )
     assert [item["name"] for item in pod["spec"]["imagePullSecrets"]] == [called, "other"]  # type: ignore[index]
-    assert changes.applied[-1]["spec"]["template"]["spec"]["imagePullSecrets"][0] == {"name": called}
+    assert changes.applied[-1]["spec"]["template"]["spec"]["imagePullSecrets"][0] == {
+        "name": called
+    }
 
 
 def test_who_may_not_create_secrets_is_told_so_and_nothing_is_tried_again() -> None:

@@ -31,7 +31,9 @@ class Labels:
 
     def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
         code, arrives = self.errors.pop(target.name, (0, True))
-        given = [(field, *one) for field, several in patch["metadata"].items() for one in several.items()]
+        given = [
+            (field, *one) for field, several in patch["metadata"].items() for one in several.items()
+        ]
         for field, name, value in given:
             self.given.append((target.name, name, value))
             key = f"annotation {name}" if field == "annotations" else name
@@ -76,15 +78,22 @@ def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> No
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
 
 
-def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces_and_accounts() -> None:
+def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_namespaces_and_accounts() -> (
+    None
+):
     labels, done = Labels(), list[dict[str, str]]()
     labels.of |= {"demo": {}, "default": {}}
     relabel = RelabelNamespaces(labels)  # type: ignore[arg-type]
-    relabel.add_irrelevant_labels(pod("a"), pod("b"), after=lambda: done.append(dict(labels.of["a"])))
+    relabel.add_irrelevant_labels(
+        pod("a"), pod("b"), after=lambda: done.append(dict(labels.of["a"]))
+    )
     assert done == [{}]
     told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
     assert labels.of == {"a": told, "b": told, "c": {}, "demo": told, "default": told}
     for name in ("a", "b", "demo", "default"):
-        assert [value for there, key, value in labels.given if (there, key) == (name, PASSING)] == ["yes", None]
+        assert [value for there, key, value in labels.given if (there, key) == (name, PASSING)] == [
+            "yes",
+            None,
+        ]
     relabel.undo()
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}, "default": {}}

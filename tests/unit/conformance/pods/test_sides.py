@@ -12,10 +12,16 @@ from tests.unit.conformance.expect.stand_ins import workload
 
 def pod(role: str, node: str, namespace: str = "ns") -> Group:
     os: OS = "windows" if role.startswith("windows") else "linux"
-    return Group([replace(workload(f"{namespace}-{role}", os), role=role, node=node, namespace=namespace)])
+    return Group(
+        [replace(workload(f"{namespace}-{role}", os), role=role, node=node, namespace=namespace)]
+    )
 
 
-FRIEND, NEAR, AWAY = pod("linux-client", "l1"), pod("windows-client", "w1"), pod("linux-client", "l2", "ns-elsewhere")
+FRIEND, NEAR, AWAY = (
+    pod("linux-client", "l1"),
+    pod("windows-client", "w1"),
+    pod("linux-client", "l2", "ns-elsewhere"),
+)
 SERVER, CLIENT = pod("linux-server", "l1"), pod("linux-client", "l3")
 SIDES = Sides(FRIEND, NEAR + AWAY, SERVER + CLIENT, two_ports=True)
 
@@ -44,9 +50,18 @@ def test_a_friend_shows_each_port_by_which_strangers_are_kept_out() -> None:
 
 
 def test_where_one_port_is_asked_who_is_let_in_later_is_asked_by_it_before() -> None:
-    first, second = replace(SIDES.between(FRIEND, NEAR + AWAY), two_ports=False), Sides(NEAR, FRIEND + AWAY, SERVER)
-    before = {(source.uid, target.host, target.port) for source, target in [*first.opened, *first.closed]}
-    ways = {(source.uid, target.host, target.port) for source, target in second.opened if target.backends[0] in SERVER}
+    first, second = (
+        replace(SIDES.between(FRIEND, NEAR + AWAY), two_ports=False),
+        Sides(NEAR, FRIEND + AWAY, SERVER),
+    )
+    before = {
+        (source.uid, target.host, target.port) for source, target in [*first.opened, *first.closed]
+    }
+    ways = {
+        (source.uid, target.host, target.port)
+        for source, target in second.opened
+        if target.backends[0] in SERVER
+    }
     assert ways <= before
 
 
@@ -56,8 +71,13 @@ def test_without_strangers_of_another_namespace_nobody_asks_for_another_port() -
 
 
 def test_each_denied_path_is_asked_by_both_protocols() -> None:
-    paths = [(source.uid, target.host, target.port, target.protocol) for source, target in SIDES.closed_both_ways]
-    by_tcp, by_udp = ({path[:3] for path in paths if path[3] == protocol} for protocol in ("tcp", "udp"))
+    paths = [
+        (source.uid, target.host, target.port, target.protocol)
+        for source, target in SIDES.closed_both_ways
+    ]
+    by_tcp, by_udp = (
+        {path[:3] for path in paths if path[3] == protocol} for protocol in ("tcp", "udp")
+    )
     assert by_tcp == by_udp
 
 
@@ -68,7 +88,10 @@ def test_what_is_closed_both_ways_is_closed_from_servers_too() -> None:
 
 
 def test_strangers_of_each_system_ping_each_server_in_turns() -> None:
-    away, beside = AWAY + pod("linux-client", "l1", "ns-elsewhere"), NEAR + pod("windows-client", "w2")
+    away, beside = (
+        AWAY + pod("linux-client", "l1", "ns-elsewhere"),
+        NEAR + pod("windows-client", "w2"),
+    )
     pings = Sides(FRIEND, beside + away, SERVER + CLIENT).pings
     assert {(source.os, there.uid) for source, there in pings} == {
         (os, there.uid) for os in ("linux", "windows") for there in SERVER + CLIENT
@@ -78,7 +101,12 @@ def test_strangers_of_each_system_ping_each_server_in_turns() -> None:
 
 
 def test_strangers_of_a_node_that_has_servers_may_be_asked_with_these_alone() -> None:
-    near = Sides(FRIEND, NEAR + pod("linux-client", "l1", "ns-elsewhere") + AWAY, SERVER + CLIENT, own_node=True)
+    near = Sides(
+        FRIEND,
+        NEAR + pod("linux-client", "l1", "ns-elsewhere") + AWAY,
+        SERVER + CLIENT,
+        own_node=True,
+    )
     ways = {(source.node, target.backends[0].node) for source, target in near.closed_both_ways}
     assert ("l1", "l1") in ways
     assert not {("l1", "l3"), ("l3", "l1")} & ways

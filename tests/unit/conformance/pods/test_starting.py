@@ -43,24 +43,31 @@ def pod(container: dict[str, Any], node: str = "w1") -> dict[str, Any]:
     return {
         "metadata": {"name": "web-1", "namespace": "ns"},
         "spec": {"nodeName": node},
-        "status": {"containerStatuses": [{"name": "other", "state": {"running": {}}}, {"name": "main", **container}]},
+        "status": {
+            "containerStatuses": [
+                {"name": "other", "state": {"running": {}}},
+                {"name": "main", **container},
+            ]
+        },
     }
 
 
 @pytest.mark.parametrize(("container", "words"), FAULTS)
-def test_a_container_that_fails_by_itself_breaks_the_environment(container: dict[str, Any], words: str) -> None:
+def test_a_container_that_fails_by_itself_breaks_the_environment(
+    container: dict[str, Any], words: str
+) -> None:
     assert own_fault(pod(container)) == words
     verdict = verdict_on([pod(container)], NOT_READY, ["DEMO-1"], "x", said("Pulled"))
     assert isinstance(verdict, EnvironmentBroken)
     first = str(verdict).splitlines()[0]
-    assert first.startswith(f"DEMO-1  ns/web-1 (node w1)  expected Ready, observed {words} (waited 360 s)")
+    assert first.startswith(
+        f"DEMO-1  ns/web-1 (node w1)  expected Ready, observed {words} (waited 360 s)"
+    )
     assert "after 360 s" in first
 
 
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
-SANDBOX = (
-    'FailedCreatePodSandBox: failed to setup network for sandbox "1": plugin type="calico" failed (add): no address'
-)
+SANDBOX = 'FailedCreatePodSandBox: failed to setup network for sandbox "1": plugin type="calico" failed (add): no address'
 BUSY = "FailedCreatePodSandBox: hcs::CreateComputeSystem 1: The wait operation timed out."
 
 
@@ -78,7 +85,11 @@ BUSY = "FailedCreatePodSandBox: hcs::CreateComputeSystem 1: The wait operation t
             ["Pulled", "Killing: Container main failed liveness probe, will be restarted"],
             "its probe killed it: Container main failed liveness probe",
         ),
-        ({"running": {}}, ["Pulled", "Unhealthy: Readiness probe failed: dial tcp: i/o timeout"], ""),
+        (
+            {"running": {}},
+            ["Pulled", "Unhealthy: Readiness probe failed: dial tcp: i/o timeout"],
+            "",
+        ),
         (CREATING, [], "its kubelet has not said that the image is there"),
         ({}, ["Scheduled"], "its kubelet has not said that the image is there"),
         (CREATING, [BUSY], "its sandbox could not be made: hcs::CreateComputeSystem"),
@@ -101,7 +112,9 @@ def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_error() -> None:
     assert verdict_on([], NOT_READY, [], "x", said()) is NOT_READY
 
 
-@pytest.mark.parametrize(("container", "kind"), [(FAULTS[0][0], EnvironmentBroken), ({"state": {}}, Nonconformance)])
+@pytest.mark.parametrize(
+    ("container", "kind"), [(FAULTS[0][0], EnvironmentBroken), ({"state": {}}, Nonconformance)]
+)
 def test_a_web_server_that_crashes_is_told_from_one_without_network(
     make: Any, container: dict[str, Any], kind: type[Exception]
 ) -> None:
@@ -117,11 +130,15 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
         kube=SimpleNamespace(objects=lambda *_, labels: [pod(container)] if labels == f"{SEAT}={NAME}-1" else []),
     )  # fmt: skip
     kept: list[Decision] = []
-    with pytest.raises(kind, match=r"DEMO-9  ns/web-1 .node w1.  expected Ready, observed") as raised:
+    with pytest.raises(
+        kind, match=r"DEMO-9  ns/web-1 .node w1.  expected Ready, observed"
+    ) as raised:
         WebServer(pods, Placement(nodes), ["DEMO-9"], kept.extend).start(because="x")
     assert not raised.value.__cause__
     assert raised.value.__suppress_context__
-    assert [Path(entry.path).name for entry in raised.traceback.filter(raised)] == ["test_starting.py"]
+    assert [Path(entry.path).name for entry in raised.traceback.filter(raised)] == [
+        "test_starting.py"
+    ]
     assert [(seen.target, seen.verdict) for seen in kept] == [
         ("w1", ClaimVerdict.VIOLATED if kind is Nonconformance else ClaimVerdict.INCONCLUSIVE)
     ]
@@ -140,7 +157,12 @@ def test_a_container_that_is_still_pulled_says_nothing_of_the_network_though_ano
         ("shipper", True, False, "only container shipper is not, which the run did not ask for"),
         ("shipper", False, False, ""),
         ("shipper", False, True, ""),
-        ("istio-proxy", False, True, "it has container istio-proxy (example.com/x:1), which the run did not ask for"),
+        (
+            "istio-proxy",
+            False,
+            True,
+            "it has container istio-proxy (example.com/x:1), which the run did not ask for",
+        ),
     ],
 )
 def test_a_pod_that_somebody_else_s_container_keeps_from_being_ready_is_no_word_about_the_network(
@@ -151,7 +173,9 @@ def test_a_pod_that_somebody_else_s_container_keeps_from_being_ready_is_no_word_
     late["metadata"]["annotations"] = {CONTAINERS: "main"}
     late["spec"]["containers"] = [{"name": each, "image": "example.com/x:1"} for each, _ in several]
     late["status"] = {
-        "containerStatuses": [{"name": n, "ready": ready, "state": {"running": {}}} for n, ready in several]
+        "containerStatuses": [
+            {"name": n, "ready": ready, "state": {"running": {}}} for n, ready in several
+        ]
     }
     verdict = verdict_on([late], NOT_READY, ["DEMO-1"], "x", said("Pulled"))
     assert type(verdict) is (EnvironmentBroken if why else Nonconformance)

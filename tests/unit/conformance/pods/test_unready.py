@@ -15,7 +15,10 @@ from conformance.settings import Settings, load_timings
 
 
 def pod(containers: str) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": containers}]
+    conditions = [
+        {"type": "Ready", "status": "False"},
+        {"type": "ContainersReady", "status": containers},
+    ]
     return {
         "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
         "spec": {"nodeName": "linux-1", "containers": []},
@@ -23,7 +26,9 @@ def pod(containers: str) -> dict[str, Any]:
     }
 
 
-def deployed(make: Any, states: list[dict[str, Any]], patience: float = 5.0) -> tuple[Any, list[dict[str, Any]]]:
+def deployed(
+    make: Any, states: list[dict[str, Any]], patience: float = 5.0
+) -> tuple[Any, list[dict[str, Any]]]:
     node, applied = make.node("linux-1"), []
     kube: Any = SimpleNamespace(
         objects=lambda *_, **__: [], timings=load_timings().run, watch=lambda *_, **__: iter(()),

@@ -38,7 +38,9 @@ def cluster(*nodes: NodeFacts) -> Facts:
     )  # fmt: skip
 
 
-FOUR = cluster(node("l1", "linux"), node("l2", "linux"), node("w1", "windows"), node("w2", "windows"))
+FOUR = cluster(
+    node("l1", "linux"), node("l2", "linux"), node("w1", "windows"), node("w2", "windows")
+)
 
 
 @dataclass
@@ -57,7 +59,9 @@ class Deployer:
 
     @property
     def watch(self) -> Any:
-        return SimpleNamespace(lost_among=lambda names: {name: self.dead[name] for name in names if name in self.dead})
+        return SimpleNamespace(
+            lost_among=lambda names: {name: self.dead[name] for name in names if name in self.dead}
+        )
 
     @property
     def kube(self) -> Any:
@@ -122,7 +126,9 @@ def test_the_demos_pods_are_started_together_and_no_others() -> None:
     pods = worker_pods(deployer)
     pods.clients("linux")
     pods.close()
-    assert sorted(named(deployer)) == sorted(f"{role}-{number}" for role in DEMO for number in (1, 2))
+    assert sorted(named(deployer)) == sorted(
+        f"{role}-{number}" for role in DEMO for number in (1, 2)
+    )
 
 
 def test_a_role_has_a_seat_on_each_covered_node_and_all_share_its_label() -> None:
@@ -183,7 +189,9 @@ def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> Non
 
 
 def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> None:
-    broken: dict[str, Exception] = {f"windows-server-{number}": EnvironmentBroken("no image") for number in (1, 2)}
+    broken: dict[str, Exception] = {
+        f"windows-server-{number}": EnvironmentBroken("no image") for number in (1, 2)
+    }
     pods = worker_pods(Deployer(broken=broken))
     for _ in range(2):
         with pytest.raises(EnvironmentBroken, match="no image"):
@@ -191,7 +199,9 @@ def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> 
 
 
 def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
-    pods = worker_pods(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
+    pods = worker_pods(
+        Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")})
+    )
     kept: list[Decision] = []
     pods.keep = kept.extend
     assert [client.node for client in pods.clients("windows")] == ["w2"]
@@ -207,7 +217,9 @@ def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
     }
 
 
-def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> None:
+def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> (
+    None
+):
     broken: dict[str, Exception] = {
         "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
     }
@@ -224,7 +236,9 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
     assert [(seen.target, seen.verdict) for seen in kept] == [("w1", ClaimVerdict.VIOLATED)]
 
 
-@pytest.mark.parametrize("there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"])
+@pytest.mark.parametrize(
+    "there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"]
+)
 def test_a_pod_without_image_or_node_says_nothing_about_starting(there: dict[str, Any]) -> None:
     broken: dict[str, Exception] = {
         "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
@@ -281,7 +295,9 @@ def test_a_pod_that_was_replaced_is_looked_up_anew() -> None:
     assert deployer.reasons == [f"pod {old.label} is gone"]
 
 
-def test_a_pod_without_successor_breaks_only_those_who_ask_for_it_and_is_looked_for_after_the_next() -> None:
+def test_a_pod_without_successor_breaks_only_those_who_ask_for_it_and_is_looked_for_after_the_next() -> (
+    None
+):
     deployer = Deployer(broken={"again": EnvironmentBroken("")})
     pods = worker_pods(deployer)
     pods.get("linux-node-1", "linux-node-2")
@@ -303,7 +319,9 @@ def test_a_pod_that_restarted_between_two_tests_is_known_as_it_is_now() -> None:
     pods = worker_pods(deployer)
     pods.get("linux-node-1", "linux-node-2")
     deployer.as_they_are("linux-node-1", "linux-node-2")
-    deployer.pods[1]["status"]["containerStatuses"] = [{"name": "agent", "restartCount": 1, "state": {"running": {}}}]
+    deployer.pods[1]["status"]["containerStatuses"] = [
+        {"name": "agent", "restartCount": 1, "state": {"running": {}}}
+    ]
     pods.refresh()
     pods.get("linux-node-1", "linux-node-2")
     assert [why.partition(": ")[0] for why in deployer.reasons] == [
@@ -359,10 +377,14 @@ def test_what_is_being_deployed_is_under_way() -> None:
         ("another Windows node", [("w1", "w2"), ("w2", "w1")]),
     ],
 )
-def test_around_windows_nodes_are_pairs_of_a_client_there_and_a_server(place: Any, expected: Any) -> None:
+def test_around_windows_nodes_are_pairs_of_a_client_there_and_a_server(
+    place: Any, expected: Any
+) -> None:
     pairs = worker_pods(Deployer()).placed_around(["w1", "w2"], place)
     assert [(client.node, server.node) for client, server in pairs] == expected
-    assert [(workload.role, two.role.endswith("-server")) for workload, two in pairs] == [("windows-client", True)] * 2
+    assert [(workload.role, two.role.endswith("-server")) for workload, two in pairs] == [
+        ("windows-client", True)
+    ] * 2
 
 
 def test_around_one_node_of_two_the_other_has_a_server_only() -> None:
@@ -376,7 +398,9 @@ def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
         worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")
 
 
-def test_a_node_that_died_is_left_and_what_it_would_have_decided_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_died_is_left_and_what_it_would_have_decided_is_undecided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     deployer = Deployer()
     pods = worker_pods(deployer)
     kept: list[Any] = []
@@ -392,7 +416,9 @@ def test_a_node_that_died_is_left_and_what_it_would_have_decided_is_undecided(mo
     assert pods.clients("linux")
     assert kept == []
     deployer.dead["w2"] = "node w2 was lost during the run: Ready Unknown"
-    with pytest.raises(EnvironmentBroken, match=r"no Windows node is left: node w1 was lost.*; node w2 was lost"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"no Windows node is left: node w1 was lost.*; node w2 was lost"
+    ):
         pods.clients("windows")
 
 
@@ -403,7 +429,12 @@ def test_a_test_of_linux_alone_starts_no_windows_pods_of_the_demo() -> None:
     pods.start_demo()
     assert pods.clients("linux")
     pods.close()
-    assert sorted(named(deployer)) == ["linux-client-1", "linux-client-2", "linux-server-1", "linux-server-2"]
+    assert sorted(named(deployer)) == [
+        "linux-client-1",
+        "linux-client-2",
+        "linux-server-1",
+        "linux-server-2",
+    ]
 
 
 def test_what_cannot_start_before_a_test_is_told_to_who_asks_for_it() -> None:

@@ -9,7 +9,11 @@ import pytest
 
 from conformance.policy.foreign import Direction, End, ForeignPolicy, NetworkSet, Seen, Truth, Way
 
-RUN = {"calico-conformance/run": "ab12", "kubernetes.io/metadata.name": "demo", "projectcalico.org/name": "demo"}
+RUN = {
+    "calico-conformance/run": "ab12",
+    "kubernetes.io/metadata.name": "demo",
+    "projectcalico.org/name": "demo",
+}
 SERVER = End(
     namespace="demo", pod={"app": "server"}, calico={"app": "server", "projectcalico.org/namespace": "demo"},
     of_namespace=RUN, address="192.168.1.7",
@@ -31,7 +35,9 @@ def let_in(*peers: dict[str, Any]) -> dict[str, Any]:
     return {"podSelector": {}, "ingress": [{"from": list(peers)}]}
 
 
-def way(direction: Direction = "ingress", protocol: str = "TCP", ports: tuple[int, ...] = (8080,)) -> Way:
+def way(
+    direction: Direction = "ingress", protocol: str = "TCP", ports: tuple[int, ...] = (8080,)
+) -> Way:
     end, other = (SERVER, CLIENT) if direction == "ingress" else (CLIENT, SERVER)
     return Way(direction=direction, end=end, other=other, protocol=protocol, ports=ports)
 
@@ -39,9 +45,10 @@ def way(direction: Direction = "ingress", protocol: str = "TCP", ports: tuple[in
 def policy(
     kind: str = "GlobalNetworkPolicy", *, passes: bool = False, later: bool = False, **spec: Any
 ) -> ForeignPolicy:
-    api = {"NetworkPolicy": "networking.k8s.io/v1", "GlobalNetworkPolicy": "projectcalico.org/v3"}.get(
-        kind, "policy.networking.k8s.io/v1alpha1"
-    )
+    api = {
+        "NetworkPolicy": "networking.k8s.io/v1",
+        "GlobalNetworkPolicy": "projectcalico.org/v3",
+    }.get(kind, "policy.networking.k8s.io/v1alpha1")
     return ForeignPolicy(
         kind=kind, name="one", namespace="demo" if kind == "NetworkPolicy" else "", api=api, uid="u", version="1",
         spec=spec, tier=spec.get("tier", "default"), tier_passes=passes, before_default=not later,
@@ -83,7 +90,11 @@ def test_calicos(spec: dict[str, Any], seen: Seen, truth: Truth) -> None:
         ({"selector": "name == 'private'"}, ["192.168.0.0/16"], None),
         ({"selector": "name == 'private'"}, ["10.0.0.0/8"], False),
         ({"selector": "name == 'other'"}, ["192.168.0.0/16"], False),
-        ({"selector": "name == 'private'", "namespaceSelector": "global()"}, ["192.168.0.0/16"], None),
+        (
+            {"selector": "name == 'private'", "namespaceSelector": "global()"},
+            ["192.168.0.0/16"],
+            None,
+        ),
         ({"notSelector": "name == 'private'"}, ["192.168.0.0/16"], None),
         ({"notSelector": "name == 'private'"}, ["10.0.0.0/8"], True),
     ],
@@ -96,14 +107,21 @@ def test_a_rule_by_labels_may_choose_an_address_by_a_set_of_networks(
     assert replace(deny, sets=(private,)).could(way(), "closed") is truth
 
 
-def test_what_a_tier_passes_and_what_comes_after_default_open_and_close_nothing_by_default() -> None:
-    early = policy(tier="security", passes=True, types=["Ingress", "Egress"], egress=[DNS], ingress=[LOG])
+def test_what_a_tier_passes_and_what_comes_after_default_open_and_close_nothing_by_default() -> (
+    None
+):
+    early = policy(
+        tier="security", passes=True, types=["Ingress", "Egress"], egress=[DNS], ingress=[LOG]
+    )
     assert early.could(way(), "closed") is False
     assert early.could(way("egress"), "closed") is False
     assert early.could(way("egress"), "open") is False
     assert early.could(way("egress", "UDP", (53,)), "open") is True
     assert policy(tier="security", types=["Ingress"], ingress=[PASS]).could(way(), "open") is False
-    assert policy(tier="baseline", later=True, types=["Ingress"], ingress=[ALLOW]).could(way(), "open") is False
+    assert (
+        policy(tier="baseline", later=True, types=["Ingress"], ingress=[ALLOW]).could(way(), "open")
+        is False
+    )
     assert policy(tier="baseline", later=True, types=["Ingress"]).could(way(), "closed") is True
 
 
@@ -129,14 +147,21 @@ def test_what_allows_all_egress_opens_nothing_that_is_closed_at_the_servers_end(
          "ingress", True, False),
     ],
 )  # fmt: skip
-def test_kubernetes(spec: dict[str, Any], direction: Direction, closed: Truth, opened: Truth) -> None:
+def test_kubernetes(
+    spec: dict[str, Any], direction: Direction, closed: Truth, opened: Truth
+) -> None:
     one = policy("NetworkPolicy", **spec)
-    assert (one.could(way(direction), "closed"), one.could(way(direction), "open")) == (closed, opened)
+    assert (one.could(way(direction), "closed"), one.could(way(direction), "open")) == (
+        closed,
+        opened,
+    )
 
 
 def test_an_admin_policy_denies_only_what_a_rule_names() -> None:
     everybody: dict[str, Any] = {"namespaces": {}}
-    deny = policy("AdminNetworkPolicy", subject=everybody, ingress=[{"action": "Deny", "from": [everybody]}])
+    deny = policy(
+        "AdminNetworkPolicy", subject=everybody, ingress=[{"action": "Deny", "from": [everybody]}]
+    )
     some = policy(
         "AdminNetworkPolicy", subject=everybody,
         ingress=[{"action": "Deny", "from": [everybody], "ports": [{"portNumber": {"protocol": "TCP", "port": 80}}]}],
@@ -147,13 +172,21 @@ def test_an_admin_policy_denies_only_what_a_rule_names() -> None:
     )  # fmt: skip
     accept = policy("ClusterNetworkPolicy", subject=everybody, ingress=[{"action": "Accept", "from": [everybody],
                     "protocols": [{"tcp": {"destinationPort": {"range": {"start": 8000, "end": 8100}}}}]}])  # fmt: skip
-    assert [one.could(way(), "closed") for one in (deny, some, exempt, accept)] == [True, False, False, False]
+    assert [one.could(way(), "closed") for one in (deny, some, exempt, accept)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert accept.could(way(), "open") is True
     assert deny.could(way("egress"), "closed") is False
 
 
 def test_a_service_is_seen_with_its_port_and_its_backends() -> None:
-    on_80 = policy(types=["Egress"], egress=[{"action": "Allow", "protocol": "TCP", "destination": {"ports": [80]}}])
+    on_80 = policy(
+        types=["Egress"],
+        egress=[{"action": "Allow", "protocol": "TCP", "destination": {"ports": [80]}}],
+    )
     assert on_80.could(way("egress", ports=(80, 8080)), "closed") is None
     assert on_80.could(way("egress", ports=(80,)), "closed") is False
 

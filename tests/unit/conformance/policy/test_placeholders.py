@@ -10,7 +10,9 @@ from conformance.errors import UsageProblem
 from conformance.policy import placeholders
 from tests.unit.conformance.expect.stand_ins import workload
 
-KNOWN = placeholders.values(namespace="demo-1", run="abc", server=workload("web", "windows"), team="red")
+KNOWN = placeholders.values(
+    namespace="demo-1", run="abc", server=workload("web", "windows"), team="red"
+)
 
 
 def policy(**spec: Any) -> list[dict[str, Any]]:
@@ -32,11 +34,17 @@ def test_a_workload_is_named_by_its_role_address_namespace_node_and_system() -> 
 
 def test_placeholders_are_filled_wherever_text_stands() -> None:
     filled = placeholders.fill(
-        policy(selector="app == '${server.role}'", nets=["${server.address}/32"], labels={"${team}": "${run}"}),
+        policy(
+            selector="app == '${server.role}'",
+            nets=["${server.address}/32"],
+            labels={"${team}": "${run}"},
+        ),
         KNOWN,
         where="p.yaml",
     )
-    assert filled == policy(selector="app == 'client'", nets=["192.168.0.5/32"], labels={"red": "abc"})
+    assert filled == policy(
+        selector="app == 'client'", nets=["192.168.0.5/32"], labels={"red": "abc"}
+    )
 
 
 def test_the_manifest_itself_is_left_as_it_was() -> None:
@@ -59,7 +67,8 @@ def test_a_value_cannot_change_the_structure_of_a_manifest() -> None:
 
 def test_an_unknown_placeholder_is_refused_with_what_there_is() -> None:
     with pytest.raises(
-        UsageProblem, match=r"p\.yaml: no value for \$\{client\.role\}; there are namespace, run, server"
+        UsageProblem,
+        match=r"p\.yaml: no value for \$\{client\.role\}; there are namespace, run, server",
     ):
         placeholders.fill(policy(selector="${client.role}"), KNOWN, where="p.yaml")
 

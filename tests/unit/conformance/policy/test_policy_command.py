@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[4]
 EXAMPLES = ROOT / "docs" / "examples" / "policy"
 SHOP = str(EXAMPLES / "shop.yaml")
 DOCUMENTED = re.findall(
-    r"```console\n\$ calico-conformance (policy [^\n]*)\n(.*?)```", (ROOT / "docs/policy.md").read_text(), re.S
+    r"```console\n\$ calico-conformance (policy [^\n]*)\n(.*?)```",
+    (ROOT / "docs/policy.md").read_text(),
+    re.S,
 )
-KUBERNETES = (
-    "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: x, namespace: shop}}, spec: {{{}}}}}"
-)
+KUBERNETES = "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: x, namespace: shop}}, spec: {{{}}}}}"
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop}, spec: {containers: []}}"
 
 
@@ -65,7 +65,19 @@ def test_without_policies_everybody_reaches_everybody(capsys: Any) -> None:
 
 
 def test_an_address_that_is_no_pod(capsys: Any) -> None:
-    assert main(["policy", SHOP, str(EXAMPLES / "except.yaml"), "--address", "10.2.0.1", "--address=10.1.0.1"]) == 0
+    assert (
+        main(
+            [
+                "policy",
+                SHOP,
+                str(EXAMPLES / "except.yaml"),
+                "--address",
+                "10.2.0.1",
+                "--address=10.1.0.1",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     web = printed.partition("to shop/web")[2].partition("\n\n")[0]
     assert re.search(r"10\.2\.0\.1 +TCP, UDP  open +closed +closed +closed +\[1\]", web)
@@ -85,12 +97,16 @@ def test_a_list_by_hand_has_no_metadata(capsys: Any, tmp_path: Path) -> None:
 
 def test_lists_as_kubectl_prints_them(capsys: Any, tmp_path: Path) -> None:
     policy = calico("ingress: [{action: Deny}]").removesuffix("\n---\n")
-    printed = told(capsys, tmp_path, f"{{apiVersion: v1, kind: List, metadata: {{}}, items: [{policy}]}}")
+    printed = told(
+        capsys, tmp_path, f"{{apiVersion: v1, kind: List, metadata: {{}}, items: [{policy}]}}"
+    )
     assert printed.count("closed") == 8
 
 
 def test_ports_between_the_named_ones_are_told(capsys: Any, tmp_path: Path) -> None:
-    rules = "ingress: [{action: Deny, protocol: TCP, destination: {ports: ['81:90']}}, {action: Allow}]"
+    rules = (
+        "ingress: [{action: Deny, protocol: TCP, destination: {ports: ['81:90']}}, {action: Allow}]"
+    )
     printed = told(capsys, tmp_path, calico(f"selector: app == 'web', {rules}"))
     assert re.search(r"shop/client \(linux\)  TCP 81-90 +closed +closed", printed)
     assert re.search(r"shop/client \(linux\)  TCP 1-80,91-65535, UDP +open +open", printed)
@@ -103,7 +119,11 @@ def test_linux_keeps_the_promise_in_every_column(capsys: Any, tmp_path: Path) ->
 
 
 def test_protocols_that_a_rule_names(capsys: Any, tmp_path: Path) -> None:
-    printed = told(capsys, tmp_path, calico("ingress: [{action: Allow, protocol: SCTP}, {action: Allow, protocol: 1}]"))
+    printed = told(
+        capsys,
+        tmp_path,
+        calico("ingress: [{action: Allow, protocol: SCTP}, {action: Allow, protocol: 1}]"),
+    )
     assert re.search(r"ICMP echo, SCTP +open", printed)
     assert re.search(r"TCP, UDP +closed", printed)
 
@@ -119,14 +139,21 @@ def test_policies_that_end_felix_are_told_first_hand(capsys: Any, tmp_path: Path
 
 def test_ties_are_not_said(capsys: Any, tmp_path: Path) -> None:
     printed = told(
-        capsys, tmp_path, calico("ingress: [{action: Deny}]"), calico("ingress: [{action: Allow}]", name="y")
+        capsys,
+        tmp_path,
+        calico("ingress: [{action: Deny}]"),
+        calico("ingress: [{action: Allow}]", name="y"),
     )
     assert printed.count("not said") == 8
 
 
 def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) -> None:
-    other = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}, spec: {}}"
-    pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: else}, spec: {containers: []}}"
+    other = (
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}, spec: {}}"
+    )
+    pod = (
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: else}, spec: {containers: []}}"
+    )
     printed = told(capsys, tmp_path, other, pod)
     assert "assumed: no file describes namespace else: it has no labels but its name" in printed
     assert "assumed: pod else/p says no address: it is in no network but 0.0.0.0/0" in printed
@@ -142,11 +169,23 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             calico("selector: a = 'b'"),
             "NetworkPolicy shop/x selector: selector \"a = 'b'\" cannot be read: an operator",
         ),
-        (calico("ingress: [{action: Allow, from: []}]"), "NetworkPolicy shop/x ingress rule 1: unknown field from"),
-        (calico("ingress: [{action: allow}]"), "NetworkPolicy shop/x ingress rule 1 action: one of Allow, Deny"),
-        (calico("ingress: {action: Allow}"), "NetworkPolicy shop/x ingress: a list is expected, not"),
+        (
+            calico("ingress: [{action: Allow, from: []}]"),
+            "NetworkPolicy shop/x ingress rule 1: unknown field from",
+        ),
+        (
+            calico("ingress: [{action: allow}]"),
+            "NetworkPolicy shop/x ingress rule 1 action: one of Allow, Deny",
+        ),
+        (
+            calico("ingress: {action: Allow}"),
+            "NetworkPolicy shop/x ingress: a list is expected, not",
+        ),
         (calico("egres: []"), "NetworkPolicy shop/x: unknown field egres"),
-        (calico("types: [ingress]"), "NetworkPolicy shop/x types: one of Egress, Ingress is expected, not 'ingress'"),
+        (
+            calico("types: [ingress]"),
+            "NetworkPolicy shop/x types: one of Egress, Ingress is expected, not 'ingress'",
+        ),
         (calico("order: first"), "NetworkPolicy shop/x order: a number is expected, not 'first'"),
         (
             calico("ingress: [{action: Allow, source: {nets: [10.0.0.0/33]}}]"),
@@ -161,8 +200,14 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             "NetworkPolicy shop/x ingress rule 1: unknown protocol 'tpc'",
         ),
         (calico("tier: mine"), "NetworkPolicy shop/x is in tier mine, which no file describes"),
-        (tier("mine", "defaultAction: Allow"), "Tier mine defaultAction: one of Deny, Pass is expected, not 'Allow'"),
-        (calico("", kind="AdminNetworkPolicy"), "AdminNetworkPolicy shop/x: policies of this kind are not read"),
+        (
+            tier("mine", "defaultAction: Allow"),
+            "Tier mine defaultAction: one of Deny, Pass is expected, not 'Allow'",
+        ),
+        (
+            calico("", kind="AdminNetworkPolicy"),
+            "AdminNetworkPolicy shop/x: policies of this kind are not read",
+        ),
         (
             "{apiVersion: v2, kind: NetworkPolicy, metadata: {name: x, namespace: shop}}",
             "NetworkPolicy shop/x: apiVersion 'v2' has no such policy",
@@ -207,7 +252,9 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             "Kubernetes NetworkPolicy shop/x ingress rule 1: an exception is no smaller part of its ipBlock",
         ),
         (
-            KUBERNETES.format("podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24}, podSelector: {}}]}]"),
+            KUBERNETES.format(
+                "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/24}, podSelector: {}}]}]"
+            ),
             "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer with ipBlock and a selector, which are two peers",
         ),
         (
@@ -219,12 +266,20 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             "Kubernetes NetworkPolicy shop/x ingress rule 1: a peer without podSelector, namespaceSelector and ipBlock",
         ),
         (POD + "\n---\n" + POD, "Pod shop/p is there twice"),
-        ("{apiVersion: v1, kind: Pod, metadata: {namespace: shop}}", "an object without kind or name: "),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {namespace: shop}}",
+            "an object without kind or name: ",
+        ),
         ("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: [a]}", "Pod p: cannot be read: "),
-        ("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}, status: {podIP: x}}", "'x' is no IPv4 address"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}, status: {podIP: x}}",
+            "'x' is no IPv4 address",
+        ),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_4(manifest: str, said: str, capsys: Any, tmp_path: Path) -> None:
+def test_bad_input_is_one_line_and_exit_code_4(
+    manifest: str, said: str, capsys: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(manifest)
     assert main(["policy", SHOP, str(file)]) == 4

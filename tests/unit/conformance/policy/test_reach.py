@@ -31,12 +31,22 @@ def a_pod(name: str, address: str, *, os: str = "linux", ports: tuple[int, ...] 
 
 def calico(**spec: Any) -> Obj:
     meta = {"name": "p", "namespace": "shop"}
-    return {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "NetworkPolicy",
+        "metadata": meta,
+        "spec": spec,
+    }
 
 
 def kubernetes(**spec: Any) -> Obj:
     meta = {"name": "p", "namespace": "shop"}
-    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta,
+        "spec": spec,
+    }
 
 
 def pods(os: str = "linux") -> list[Obj]:
@@ -53,7 +63,9 @@ def to_server(reach: Reach, protocol: int = TCP) -> list[Way]:
     ]
 
 
-def answers(reach: Reach, column: int, protocol: int = TCP) -> dict[tuple[tuple[int, int], ...], Verdict]:
+def answers(
+    reach: Reach, column: int, protocol: int = TCP
+) -> dict[tuple[tuple[int, int], ...], Verdict]:
     """Ranges of ports to the verdict of one column."""
     return {way.ports: way.verdicts[column] for way in to_server(reach, protocol)}
 
@@ -91,7 +103,9 @@ INGRESS: Obj = {"selector": "app == 'web'", "types": ["Ingress"]}
         ),
     ],
 )
-def test_ports_are_grouped_by_their_answer(rules: list[Obj] | None, expected: dict[Any, Verdict]) -> None:
+def test_ports_are_grouped_by_their_answer(
+    rules: list[Obj] | None, expected: dict[Any, Verdict]
+) -> None:
     policies = [] if rules is None else [calico(**INGRESS, ingress=rules)]
     assert answers(Reach([*pods(), *policies]), PROMISE) == expected
 
@@ -114,7 +128,9 @@ NOT_NETS = [{"action": "Allow", "source": {"nets": ["10.0.0.0/24"], "notNets": [
 @pytest.mark.parametrize(
     ("os", "on_windows", "departures"),
     [
-        pytest.param("windows", CLOSED, [(Switch.NEGATIONS,)], id="a Windows server skips the rule"),
+        pytest.param(
+            "windows", CLOSED, [(Switch.NEGATIONS,)], id="a Windows server skips the rule"
+        ),
         pytest.param("linux", OPEN, [], id="a Linux server reads it in every column"),
     ],
 )
@@ -130,12 +146,18 @@ def test_an_address_that_is_no_pod_is_an_end_beside_the_pods() -> None:
     reach = Reach(pods(), addresses=["10.9.9.9", "10.9.9.8"])
     ends = {(way.source.name, way.destination.name) for way in reach.ways()}
     assert {("10.9.9.9", SERVER), (SERVER, "10.9.9.9"), (CLIENT, SERVER)} <= ends
-    assert ("10.9.9.9", "10.9.9.8") not in ends, "nothing is said between two addresses that are no pods"
+    assert ("10.9.9.9", "10.9.9.8") not in ends, (
+        "nothing is said between two addresses that are no pods"
+    )
     assert (SERVER, SERVER) not in ends, "nothing is said of a pod and itself"
 
 
 def test_an_object_that_is_neither_pod_nor_policy_is_named() -> None:
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+    }
     assert Reach([*pods(), calico(**INGRESS), deployment]).passed_over == ["Deployment shop/web"]
 
 
@@ -160,9 +182,13 @@ BLOCK = {"cidr": "10.0.0.0/24"}
             id="a kind of policy that is not read",
         ),
         pytest.param([], "no pod in these files", id="nobody to reach"),
-        pytest.param([*pods(), a_pod("web", "10.0.0.7")], "is there twice", id="the same pod twice"),
         pytest.param(
-            [*pods(), calico(**INGRESS, tier="sec", ingress=[])], "is in tier sec, which no file", id="unknown tier"
+            [*pods(), a_pod("web", "10.0.0.7")], "is there twice", id="the same pod twice"
+        ),
+        pytest.param(
+            [*pods(), calico(**INGRESS, tier="sec", ingress=[])],
+            "is in tier sec, which no file",
+            id="unknown tier",
         ),
         pytest.param(
             [*pods(), calico(**INGRESS, ingress=[{"action": "Allow", "destination": PORTS}])],
@@ -170,14 +196,23 @@ BLOCK = {"cidr": "10.0.0.0/24"}
             id="ports without a protocol",
         ),
         pytest.param(
-            [*pods(), calico(**INGRESS, ingress=[{"action": "Allow", "protocol": "ICMP", "destination": PORTS}])],
+            [
+                *pods(),
+                calico(
+                    **INGRESS,
+                    ingress=[{"action": "Allow", "protocol": "ICMP", "destination": PORTS}],
+                ),
+            ],
             "ports want protocol TCP, UDP or SCTP",
             id="ports of a protocol that has none",
         ),
         pytest.param(
             [
                 *pods(),
-                kubernetes(podSelector={}, ingress=[{"from": [{"ipBlock": {**BLOCK, "except": ["10.0.0.0/24"]}}]}]),
+                kubernetes(
+                    podSelector={},
+                    ingress=[{"from": [{"ipBlock": {**BLOCK, "except": ["10.0.0.0/24"]}}]}],
+                ),
             ],
             "an exception is no smaller part",
             id="an exception as large as its block",
@@ -185,7 +220,10 @@ BLOCK = {"cidr": "10.0.0.0/24"}
         pytest.param(
             [
                 *pods(),
-                kubernetes(podSelector={}, ingress=[{"from": [{"ipBlock": {**BLOCK, "except": ["10.1.0.0/25"]}}]}]),
+                kubernetes(
+                    podSelector={},
+                    ingress=[{"from": [{"ipBlock": {**BLOCK, "except": ["10.1.0.0/25"]}}]}],
+                ),
             ],
             "an exception is no smaller part",
             id="an exception outside its block",
@@ -200,4 +238,6 @@ def test_what_cannot_be_judged_is_refused_in_one_line(objects: list[Obj], words:
 
 def test_an_exception_inside_its_block_is_judged() -> None:
     rules = [{"from": [{"ipBlock": {**BLOCK, "except": ["10.0.0.2/32"]}}]}]
-    assert answers(Reach([*pods(), kubernetes(podSelector={}, ingress=rules)]), PROMISE) == {((1, 65535),): CLOSED}
+    assert answers(Reach([*pods(), kubernetes(podSelector={}, ingress=rules)]), PROMISE) == {
+        ((1, 65535),): CLOSED
+    }

@@ -120,7 +120,10 @@ def test_what_cannot_be_read_is_neither_answer(text: str) -> None:
 
 def test_a_problem_says_where() -> None:
     assert calico("role == db").problem == "a text in quotes expected at 9, not 'db'"
-    assert calico("has(role) &&").problem == "a label, has(), all(), '!' or '(' expected at 13, not the end"
+    assert (
+        calico("has(role) &&").problem
+        == "a label, has(), all(), '!' or '(' expected at 13, not the end"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,20 +163,41 @@ def test_labels_that_are_not_known_leave_only_what_selects_all() -> None:
         ({"matchLabels": {"role": "db"}}, DB, YES),
         ({"matchLabels": {"role": "db", "tier": "x"}}, DB, NO),
         ({"matchLabels": {"role": ""}}, {}, NO),
-        ({"matchExpressions": [{"key": "role", "operator": "In", "values": ["web", "db"]}]}, DB, YES),
+        (
+            {"matchExpressions": [{"key": "role", "operator": "In", "values": ["web", "db"]}]},
+            DB,
+            YES,
+        ),
         ({"matchExpressions": [{"key": "role", "operator": "In", "values": ["web"]}]}, DB, NO),
         ({"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["db"]}]}, DB, NO),
         ({"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["db"]}]}, {}, YES),
         ({"matchExpressions": [{"key": "role", "operator": "Exists"}]}, DB, YES),
         ({"matchExpressions": [{"key": "role", "operator": "DoesNotExist"}]}, DB, NO),
-        ({"matchLabels": {"role": "db"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}, DB, NO),
+        (
+            {
+                "matchLabels": {"role": "db"},
+                "matchExpressions": [{"key": "x", "operator": "Exists"}],
+            },
+            DB,
+            NO,
+        ),
         ({"matchExpressions": [{"key": "role", "operator": "In", "values": []}]}, DB, UNREADABLE),
-        ({"matchExpressions": [{"key": "role", "operator": "Exists", "values": ["db"]}]}, DB, UNREADABLE),
-        ({"matchExpressions": [{"key": "role", "operator": "Gt", "values": ["1"]}]}, DB, UNREADABLE),
+        (
+            {"matchExpressions": [{"key": "role", "operator": "Exists", "values": ["db"]}]},
+            DB,
+            UNREADABLE,
+        ),
+        (
+            {"matchExpressions": [{"key": "role", "operator": "Gt", "values": ["1"]}]},
+            DB,
+            UNREADABLE,
+        ),
         ({"matchExpressions": [{"operator": "Exists"}]}, DB, UNREADABLE),
         ({"matchLabels": ["role"]}, DB, UNREADABLE),
         ({"matchlabels": {"role": "web"}}, DB, UNREADABLE),
     ],
 )
-def test_kubernetes_label_selectors(selector: dict[str, object], labels: dict[str, str], answer: Selection) -> None:
+def test_kubernetes_label_selectors(
+    selector: dict[str, object], labels: dict[str, str], answer: Selection
+) -> None:
     assert kubernetes(selector).selects(labels) is answer

@@ -15,19 +15,25 @@ from conformance.policy.worlds import Cell, Seat, World
 NAMESPACES = {"a": "run-a", "b": "run-b"}
 SEATS = tuple(
     Seat(space, system, node, f"{space}-{node}", f"10.0.{number}.{7 if space == 'a' else 8}")
-    for number, (system, node) in enumerate((("linux", "lin-1"), ("windows", "win-1"), ("windows", "win-2")))
+    for number, (system, node) in enumerate(
+        (("linux", "lin-1"), ("windows", "win-1"), ("windows", "win-2"))
+    )
     for space in ("a", "b")
 )
 ALLOWED, DENIED = Verdict.ALLOWED, Verdict.DENIED
 
 
 def world(objects: str, *, claim: str = "POL-1", then: str = "{}") -> World:
-    return worlds.read("w", {"claim": claim, "objects": yaml.safe_load(objects), "then": yaml.safe_load(then)})
+    return worlds.read(
+        "w", {"claim": claim, "objects": yaml.safe_load(objects), "then": yaml.safe_load(then)}
+    )
 
 
 def policy(spec: str, *, name: str = "p", namespace: str = "${a}") -> str:
     meta = f"metadata: {{name: {name}, namespace: '{namespace}'}}"
-    return f"- {{apiVersion: projectcalico.org/v3, kind: NetworkPolicy, {meta}, spec: {{{spec}}}}}\n"
+    return (
+        f"- {{apiVersion: projectcalico.org/v3, kind: NetworkPolicy, {meta}, spec: {{{spec}}}}}\n"
+    )
 
 
 def expected(one: World) -> dict[tuple[str, str, str, int], Cell]:
@@ -47,17 +53,23 @@ def test_symbols_are_names_addresses_and_networks() -> None:
     one = world(policy(nets))
     assert one.filled(SEATS, NAMESPACES)[0]["metadata"]["namespace"] == "run-a"
     assert rules(one) == [
-        {"action": "Allow", "source": {"nets": ["10.0.1.8/32", "10.0.0.0/26"], "selector": "x == 'run-b'"}}
+        {
+            "action": "Allow",
+            "source": {"nets": ["10.0.1.8/32", "10.0.0.0/26"], "selector": "x == 'run-b'"},
+        }
     ]
 
 
 def test_a_symbol_that_is_none_is_refused() -> None:
     with pytest.raises(UsageProblem, match="manifest w: no value for"):
-        world(policy("ingress: [{action: Allow, source: {nets: ['${c.linux}/32']}}]")).filled(SEATS, NAMESPACES)
+        world(policy("ingress: [{action: Allow, source: {nets: ['${c.linux}/32']}}]")).filled(
+            SEATS, NAMESPACES
+        )
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"claim": "POL-1"}, {"objects": [{}]}, {"claim": "x", "objects": [{}], "y": 1}, []]
+    "given",
+    [{}, {"claim": "POL-1"}, {"objects": [{}]}, {"claim": "x", "objects": [{}], "y": 1}, []],
 )
 def test_a_file_that_is_no_world_is_refused(given: Any) -> None:
     with pytest.raises(UsageProblem, match="world w"):
@@ -67,15 +79,21 @@ def test_a_file_that_is_no_world_is_refused(given: Any) -> None:
 def test_seats_of_one_system_are_alike() -> None:
     peer = "{selector: \"x == '2'\", namespaceSelector: all()}"
     cells = expected(world(policy(f"ingress: [{{action: Allow, source: {peer}}}]")))
-    of_pair = {(source, destination): cell.expected for (source, destination, *_), cell in cells.items()}
-    assert len(cells) == 4 * 3 * 3 + 4 * 2 * 2, "everything among the first of each kind, one port for the others"
+    of_pair = {
+        (source, destination): cell.expected for (source, destination, *_), cell in cells.items()
+    }
+    assert len(cells) == 4 * 3 * 3 + 4 * 2 * 2, (
+        "everything among the first of each kind, one port for the others"
+    )
     for node in ("win-1", "win-2"):
         assert of_pair["b-lin-1", f"a-{node}"] is ALLOWED
         assert of_pair[f"b-{node}", "a-lin-1"] is DENIED
 
 
 def test_a_cell_on_which_both_columns_agree_is_the_worlds_and_another_its_switchs() -> None:
-    cells = expected(world(policy("ingress: [{action: Allow, source: {notNets: ['${b.linux}/32']}}]")))
+    cells = expected(
+        world(policy("ingress: [{action: Allow, source: {notNets: ['${b.linux}/32']}}]"))
+    )
     differs = cells["a-lin-1", "a-win-1", "TCP", 80]
     assert (differs.promised, differs.expected, differs.claim) == (ALLOWED, DENIED, "XPOL-1")
     agrees = cells["b-lin-1", "a-win-1", "TCP", 80]
@@ -84,7 +102,9 @@ def test_a_cell_on_which_both_columns_agree_is_the_worlds_and_another_its_switch
 
 
 def test_a_cell_of_which_nothing_is_said_is_nobodys() -> None:
-    cells = expected(world(policy("ingress: [{action: Deny}]") + policy("ingress: [{action: Allow}]", name="q")))
+    cells = expected(
+        world(policy("ingress: [{action: Deny}]") + policy("ingress: [{action: Allow}]", name="q"))
+    )
     assert cells["b-lin-1", "a-win-1", "TCP", 80].claim == ""
     assert cells["a-lin-1", "b-win-1", "TCP", 80].claim == "POL-1"
 
@@ -109,7 +129,10 @@ PUT = policy("ingress: []").removeprefix("- ").strip()
     [
         ("{}", DENIED),
         (f"{{put: {policy('ingress: [{action: Allow}]').removeprefix('- ').strip()}}}", ALLOWED),
-        (f"{{put: {policy('order: 1, ingress: [{action: Allow}]', name='q').removeprefix('- ').strip()}}}", ALLOWED),
+        (
+            f"{{put: {policy('order: 1, ingress: [{action: Allow}]', name='q').removeprefix('- ').strip()}}}",
+            ALLOWED,
+        ),
         (
             f"{{put: [{PUT}, {policy('order: 1, ingress: [{action: Allow}]', name='q').removeprefix('- ').strip()}]}}",
             ALLOWED,

@@ -88,7 +88,15 @@ def empty_results(channel: Any, make: Any) -> None:
 def results_of_something_else(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    say(channel, {"type": "results", "batch": "b1", "left": 0, "results": [{"id": 7, "verdict": "TIMED_OUT", "ms": 1}]})
+    say(
+        channel,
+        {
+            "type": "results",
+            "batch": "b1",
+            "left": 0,
+            "results": [{"id": 7, "verdict": "TIMED_OUT", "ms": 1}],
+        },
+    )
     channel.receive()
 
 
@@ -122,7 +130,10 @@ def killed(channel: Any, make: Any) -> None:
 
 BREAKS = [
     (lost_status, "the exit status never arrived"),
-    (nothing_at_all, "another program answered in its place: it never said hello, and exited with status 0"),
+    (
+        nothing_at_all,
+        "another program answered in its place: it never said hello, and exited with status 0",
+    ),
     (half_a_line, 'its last line was cut short: \'@@PROBE@@ {"type":"hel'),
     (wrong_binary, "BusyBox"),
     (missing_binary, "executable file not found"),

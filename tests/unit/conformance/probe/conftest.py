@@ -22,8 +22,12 @@ AGENT = Path(__file__).parents[4] / "manifests" / "probes" / "agent.py"
 TIMINGS = load_timings()
 QUICK = replace(
     TIMINGS,
-    linux=replace(TIMINGS.linux, exec_overhead=5.0, agent_hello=5.0, agent_slot=15.0, agent_silence=2.0),
-    windows=replace(TIMINGS.windows, exec_overhead=5.0, agent_hello=5.0, agent_slot=15.0, agent_silence=2.0),
+    linux=replace(
+        TIMINGS.linux, exec_overhead=5.0, agent_hello=5.0, agent_slot=15.0, agent_silence=2.0
+    ),
+    windows=replace(
+        TIMINGS.windows, exec_overhead=5.0, agent_hello=5.0, agent_slot=15.0, agent_silence=2.0
+    ),
     run=replace(TIMINGS.run, api_connect=2.0, api_answer=2.0, api_retry=0.0),
 )
 
@@ -36,7 +40,9 @@ def workload(name: str = "client", os: OS = "linux", node: str = "w1", **more: A
     return Workload(**{**fields, **more})
 
 
-def attempt(port: int, source: Workload | None = None, kind: Kind = Kind.TCP, give_up: float = 1.0) -> Attempt:
+def attempt(
+    port: int, source: Workload | None = None, kind: Kind = Kind.TCP, give_up: float = 1.0
+) -> Attempt:
     target = Target(host="127.0.0.1", port=port, protocol="tcp", path=Addressing.POD_IP)
     return Attempt(source=source or workload(), kind=kind, give_up_after=give_up, target=target)
 
@@ -51,14 +57,20 @@ class Agents:
         self.pods: dict[str, dict[str, Any]] = {}
         api.exec = self.serve
         api.routes["GET /api/v1/namespaces/n/pods/.*"] = self.pod
-        api.routes["GET /api/v1/nodes/.*"] = lambda request: (200, {"metadata": {"name": request.path}, "spec": {}})
+        api.routes["GET /api/v1/nodes/.*"] = lambda request: (
+            200,
+            {"metadata": {"name": request.path}, "spec": {}},
+        )
 
     def pod(self, request: Any) -> Any:
         name = request.path.rpartition("/")[2]
         as_it_was = {
             "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}"},
             "spec": {"nodeName": "w1"},
-            "status": {"phase": "Running", "containerStatuses": [{"name": "agent", "restartCount": 0}]},
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [{"name": "agent", "restartCount": 0}],
+            },
         }
         return 200, self.pods.get(name, as_it_was)
 

@@ -17,7 +17,9 @@ def test_whatever_breaks_is_named_and_is_never_a_verdict(
     *, way: Any, named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     quick = replace(make.settings.timings.linux, exec_overhead=0.15, agent_hello=0.15)
-    prober.agents.settings = replace(make.settings, timings=replace(make.settings.timings, linux=quick))
+    prober.agents.settings = replace(
+        make.settings, timings=replace(make.settings.timings, linux=quick)
+    )
     agents.script = [lambda channel, _: way(channel, make)] * 50
     with pytest.raises(ProbeBroken) as caught:
         prober.observe([make.attempt(listening)])
@@ -50,8 +52,11 @@ def test_when_not_even_the_pod_can_be_looked_at_the_probe_is_broken_and_both_are
     *, prober: Prober, agents: Any, make: Any, api: Any, listening: int, fakes_status: Any
 ) -> None:
     agents.script = [lambda channel, _: missing_binary(channel, make)]
-    api.routes["GET /api/v1/namespaces/n/pods/.*"] = fakes_status(500, "InternalError", "etcd is away")
+    api.routes["GET /api/v1/namespaces/n/pods/.*"] = fakes_status(
+        500, "InternalError", "etcd is away"
+    )
     with pytest.raises(
-        ProbeBroken, match=r"executable file not found.*whether the pod changed is not known.*etcd is away"
+        ProbeBroken,
+        match=r"executable file not found.*whether the pod changed is not known.*etcd is away",
     ):
         prober.observe([make.attempt(listening)])

@@ -28,7 +28,11 @@ from tests.unit.conformance.probe.broken_execs import cut_when_asked
 def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
     *, change: dict[str, Any], named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
-    pod = {"metadata": {"uid": "uid-client"}, "spec": {"nodeName": "w2"}, "status": {"phase": "Running"}}
+    pod = {
+        "metadata": {"uid": "uid-client"},
+        "spec": {"nodeName": "w2"},
+        "status": {"phase": "Running"},
+    }
     agents.script = [lambda channel, _: cut_when_asked(channel, make)] * 50
     agents.pods["client"] = pod | change
     with pytest.raises(EnvironmentBroken) as caught:
@@ -42,18 +46,33 @@ def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
         (None, "the cluster has no such node any more"),
         ({"metadata": {"deletionTimestamp": "now"}}, "it is being deleted"),
         (
-            {"metadata": {}, "spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}},
+            {
+                "metadata": {},
+                "spec": {
+                    "taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]
+                },
+            },
             "the cluster autoscaler is removing it",
         ),
     ],
 )
 def test_a_pod_that_is_lost_with_its_node_is_no_error_but_what_the_cluster_lacks(
-    *, node: Any, why: str, prober: Prober, api: Any, agents: Any, make: Any, listening: int, fakes_status: Any
+    *,
+    node: Any,
+    why: str,
+    prober: Prober,
+    api: Any,
+    agents: Any,
+    make: Any,
+    listening: int,
+    fakes_status: Any,
 ) -> None:
     gone = fakes_status(404, "NotFound", "gone")
     api.routes["GET /api/v1/namespaces/n/pods/.*"] = gone
     api.routes["GET /api/v1/nodes/w1"] = (200, node) if node else gone
-    api.routes["GET /api/v1/nodes/.*"] = api.routes.pop("GET /api/v1/nodes/.*")  # the last to be looked at
+    api.routes["GET /api/v1/nodes/.*"] = api.routes.pop(
+        "GET /api/v1/nodes/.*"
+    )  # the last to be looked at
     agents.script = [lambda channel, _: cut_when_asked(channel, make)] * 50
     words = f"node w1 has gone away during the run: {why}; .*--nodes"
     with pytest.raises(MissingCapability, match=words):

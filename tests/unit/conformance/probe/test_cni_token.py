@@ -17,13 +17,21 @@ LOOKS_FOR = PROGRAM.partition("cmatch '")[2].partition("'")[0]
 
 
 def kubeconfig(payload: dict[str, object]) -> str:
-    text = base64.urlsafe_b64encode(json.dumps(payload, separators=(",", ":")).encode()).decode().rstrip("=")
+    text = (
+        base64.urlsafe_b64encode(json.dumps(payload, separators=(",", ":")).encode())
+        .decode()
+        .rstrip("=")
+    )
     return f"users:\n- name: calico\n  user:\n    token: eyJhbGciOiJSUzI1NiJ9.{text}.c2lnbmF0dXJl\n"
 
 
 @pytest.mark.parametrize("audience", ["a", "ab", "abc", "abcd"])
-@pytest.mark.parametrize("more", [{}, {"iat": 1, "sub": "system:serviceaccount:calico-system:calico-cni-plugin"}])
-def test_the_end_is_found_at_each_of_the_places_where_it_can_begin(audience: str, more: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "more", [{}, {"iat": 1, "sub": "system:serviceaccount:calico-system:calico-cni-plugin"}]
+)
+def test_the_end_is_found_at_each_of_the_places_where_it_can_begin(
+    audience: str, more: dict[str, object]
+) -> None:
     text = kubeconfig({"aud": [audience], "exp": int(END.timestamp()), **more})
     found = re.search(LOOKS_FOR, text)
     assert found
@@ -37,9 +45,13 @@ def test_a_token_without_an_end_has_none() -> None:
     assert parse("end", "node w") == []
 
 
-@pytest.mark.parametrize("text", ["", "token ImV4", "token ImV4cCI6\nend", "token !\nend", "what\nend"])
+@pytest.mark.parametrize(
+    "text", ["", "token ImV4", "token ImV4cCI6\nend", "token !\nend", "what\nend"]
+)
 def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe_and_is_not_shown(text: str) -> None:
-    with pytest.raises(ProbeBroken, match=r"^node w: cni_token\.ps1 printed (no end|a line of another shape)$"):
+    with pytest.raises(
+        ProbeBroken, match=r"^node w: cni_token\.ps1 printed (no end|a line of another shape)$"
+    ):
         parse(text, "node w")
 
 

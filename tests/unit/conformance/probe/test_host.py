@@ -68,7 +68,12 @@ def workload(name: str = "client", address: str = "192.168.0.5") -> Workload:
 
 
 def hosts(**answers: Sequence[Answer]) -> tuple[Hosts, Node]:
-    node = Node({"witness": ["witness"], **{name.replace("_", "-"): list(known) for name, known in answers.items()}})
+    node = Node(
+        {
+            "witness": ["witness"],
+            **{name.replace("_", "-"): list(known) for name, known in answers.items()},
+        }
+    )
     place: Callable[[str], Workload] = lambda name: workload()  # noqa: E731
     return Hosts(node.run, place, place, load_timings(), clock=Clock()), node
 
@@ -83,7 +88,9 @@ def test_one_object_and_several_are_read_alike(count: int) -> None:
     one, _ = hosts(Get_HnsNetwork=[text(*[NETWORK] * count)])
     networks = one.hns_networks("w1")
     assert [network.name for network in networks] == ["Calico"] * count
-    assert networks[0].subnets == (HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=4096),)
+    assert networks[0].subnets == (
+        HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=4096),
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,12 +106,16 @@ def test_one_object_and_several_are_read_alike(count: int) -> None:
 def test_remote_subnets_are_read_in_either_shape(policies: Any, found: int, shown: bool) -> None:
     one, _ = hosts(Get_HnsNetwork=[text({**NETWORK, "Policies": policies})])
     network = one.hns_networks("w1")[0]
-    subnet = RemoteSubnet(prefix="192.168.1.0/26", provider="10.0.0.11", mac="66:0a:00:00:00:11", vni=4096)
+    subnet = RemoteSubnet(
+        prefix="192.168.1.0/26", provider="10.0.0.11", mac="66:0a:00:00:00:11", vni=4096
+    )
     assert (network.remote_subnets, network.shows_policies) == ((subnet,) * found, shown)
 
 
 @pytest.mark.parametrize(("answer", "said"), [("null", "HNS gave no answer"), (1, "exit status 1")])
-def test_an_hns_that_fails_while_other_commands_answer_is_blamed_before_the_probe(answer: Answer, said: str) -> None:
+def test_an_hns_that_fails_while_other_commands_answer_is_blamed_before_the_probe(
+    answer: Answer, said: str
+) -> None:
     failing, _ = hosts(Get_HnsNetwork=[answer])
     with pytest.raises(ProbeBroken) as broken:
         failing.hns_networks("w1")
@@ -133,8 +144,14 @@ def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
 
 
 def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_no_error() -> None:
-    subnet = {**NETWORK["Subnets"][0], "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1}}
-    shapes: list[dict[str, Any]] = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "L2Bridge", "Subnets": None}]
+    subnet = {
+        **NETWORK["Subnets"][0],
+        "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1},
+    }
+    shapes: list[dict[str, Any]] = [
+        {**NETWORK, "Subnets": subnet},
+        {**NETWORK, "Type": "L2Bridge", "Subnets": None},
+    ]
     one, _ = hosts(Get_HnsNetwork=[b"\xef\xbb\xbf" + text(*shapes).encode() + b"\r\n"])
     first, second = one.hns_networks("w1")
     assert [subnet.vsid for subnet in first.subnets] == [4097]
@@ -152,9 +169,18 @@ def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_n
         ('""', "HNS gave no answer"),
         ("[null]", "output is not of objects"),
         (text({**NETWORK, "Subnets": [None]}), "a subnet of an HNS network is no object: None"),
-        (text({**NETWORK, "Subnets": "192.168.4.0/26"}), "a subnet of an HNS network is no object: '192.168.4.0/26'"),
-        (text({**NETWORK, "Subnets": [], "Ipams": [{"Subnets": NETWORK["Subnets"]}]}), "subnets under Ipams"),
-        (text({**NETWORK, "Subnets": [{"AddressPrefix": "x", "Policies": [{"VSID": "many"}]}]}), "VSID is no number"),
+        (
+            text({**NETWORK, "Subnets": "192.168.4.0/26"}),
+            "a subnet of an HNS network is no object: '192.168.4.0/26'",
+        ),
+        (
+            text({**NETWORK, "Subnets": [], "Ipams": [{"Subnets": NETWORK["Subnets"]}]}),
+            "subnets under Ipams",
+        ),
+        (
+            text({**NETWORK, "Subnets": [{"AddressPrefix": "x", "Policies": [{"VSID": "many"}]}]}),
+            "VSID is no number",
+        ),
         (1, "exit status 1: not emulated: this"),
         (b"\xff\xfe{\0}\0", "garbled output"),
         (ExecBroken("cut", transport="cut"), "cut"),
@@ -188,7 +214,9 @@ def test_an_error_that_passes_is_asked_again_and_what_cannot_start_is_not() -> N
     passing, node = hosts(Get_HnsNetwork=[cut, cut, text(NETWORK)])
     assert passing.hns_networks("w1")[0].id == "a1"
     assert len(node.asked) == 3
-    hopeless, node = hosts(Get_HnsNetwork=[ExecBroken("no such program", transport="x", retryable=False)])
+    hopeless, node = hosts(
+        Get_HnsNetwork=[ExecBroken("no such program", transport="x", retryable=False)]
+    )
     with pytest.raises(ProbeBroken, match=r"no such program .1 try"):
         hopeless.hns_networks("w1")
     assert len(node.asked) == 1
@@ -206,7 +234,9 @@ def test_the_access_rules_are_those_of_the_pods_endpoint_and_only_rules() -> Non
 
 def test_a_pod_without_an_endpoint_is_a_broken_probe_and_no_empty_list() -> None:
     one, _ = hosts(Get_HnsEndpoint=[text(ENDPOINT)])
-    with pytest.raises(ProbeBroken, match=r"no HNS endpoint for .* 192.168.0.9; it has 192.168.0.5"):
+    with pytest.raises(
+        ProbeBroken, match=r"no HNS endpoint for .* 192.168.0.9; it has 192.168.0.5"
+    ):
         one.acl_list("w1", workload(address="192.168.0.9"))
 
 
@@ -234,7 +264,11 @@ def test_networks_that_are_not_calicos_may_have_any_shape() -> None:
 
 
 def test_names_in_the_hosts_code_page_are_no_error() -> None:
-    one, _ = hosts(Get_HnsNetwork=[text(NETWORK, {**NETWORK, "Name": "Br?cke"}).encode().replace(b"?", b"\x81")])
+    one, _ = hosts(
+        Get_HnsNetwork=[
+            text(NETWORK, {**NETWORK, "Name": "Br?cke"}).encode().replace(b"?", b"\x81")
+        ]
+    )
     assert [network.name for network in one.hns_networks("w1")] == ["Calico", "Br\ufffdcke"]
 
 
@@ -247,15 +281,25 @@ def test_files_command_lines_and_updates_in_the_hosts_code_page_are_no_error() -
         ],
     )
     assert one.cni_configuration("w1") == '{"name": "Br\ufffdcke"}'
-    assert one.command_lines("w1", "kube-proxy.exe") == ["C:\\M\ufffdller\\kube-proxy.exe --enable-dsr=true"]
+    assert one.command_lines("w1", "kube-proxy.exe") == [
+        "C:\\M\ufffdller\\kube-proxy.exe --enable-dsr=true"
+    ]
     assert one.updates("w1")[0] == "KB5044281"
 
 
-def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_where_platforms_have_it() -> None:
+def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_where_platforms_have_it() -> (
+    None
+):
     one, node = hosts(Get_Content=["{}"])
     assert one.cni_configuration("w1", [r"D:\mine\10-calico.conflist"]) == "{}"
     script = node.asked[-1]
-    places = (r"D:\mine\10-calico.conflist", r"C:\etc\cni\net.d", r"C:\k\azurecni\netconf", r"Amazon\EKS\cni", "rke2")
+    places = (
+        r"D:\mine\10-calico.conflist",
+        r"C:\etc\cni\net.d",
+        r"C:\k\azurecni\netconf",
+        r"Amazon\EKS\cni",
+        "rke2",
+    )
     found = [script.index(place) for place in places]
     assert found == sorted(found)
     nowhere, _ = hosts(Get_Content=[""])
@@ -282,7 +326,12 @@ def test_updates_are_the_ids_that_windows_lists_or_none_where_it_lists_none() ->
 
 
 def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
-    one, node = hosts(Get_HnsEndpoint=[text(ENDPOINT)], Remove_HnsNetwork=[""], Get_HnsNetwork=[""], Get_Content=["{}"])
+    one, node = hosts(
+        Get_HnsEndpoint=[text(ENDPOINT)],
+        Remove_HnsNetwork=[""],
+        Get_HnsNetwork=[""],
+        Get_Content=["{}"],
+    )
     one.hns_networks("w1")
     one.hns_endpoints("w1")
     one.cni_configuration("w1", ["C:\\x"])
@@ -291,8 +340,12 @@ def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
     assert len(scripts) == 4
     assert all(script.startswith("$ErrorActionPreference = 'Stop'; ") for script in scripts)
     assert not [script for script in node.asked if set(script) & set('"%\r\n')]
-    assert all(" " in script for script in node.asked), "what has no blank is not quoted, and cmd reads its |"
-    assert host.POWERSHELL[0].lower() == r"c:\windows\system32\windowspowershell\v1.0\powershell.exe"
+    assert all(" " in script for script in node.asked), (
+        "what has no blank is not quoted, and cmd reads its |"
+    )
+    assert (
+        host.POWERSHELL[0].lower() == r"c:\windows\system32\windowspowershell\v1.0\powershell.exe"
+    )
 
 
 def test_a_capture_by_pktmon_is_one_line_without_what_cmd_would_read_and_removes_its_file() -> None:
@@ -302,7 +355,12 @@ def test_a_capture_by_pktmon_is_one_line_without_what_cmd_would_read_and_removes
     assert not set('"%\n') & set(script)
     assert "-Pattern '10.1.0.5', '10.9.0.7' " in script
     assert "Start-Sleep -Milliseconds 1500 }" in script
-    assert script.index(" start ") < script.index(" stop ") < script.index("etl2txt") < script.rindex("Remove-Item")
+    assert (
+        script.index(" start ")
+        < script.index(" stop ")
+        < script.index("etl2txt")
+        < script.rindex("Remove-Item")
+    )
     refusing, _ = hosts(pktmon=[1])
     with pytest.raises(ProbeBroken, match="pktmon: exit status 1"):
         refusing.packets_on_windows("w1", 1.5, ["10.9.0.7"])
@@ -312,11 +370,20 @@ def test_a_capture_by_pktmon_is_powershell() -> None:
     script = host.STOP + host.PKTMON.format(
         name="1f", megabytes=4, milliseconds=1500, bound=62, lines=300, addresses="'10.9.0.7'"
     )
-    late = script.partition("$late = ")[2].partition("; $made = ")[0].replace("' + $file + '", "FILE")
+    late = (
+        script.partition("$late = ")[2].partition("; $made = ")[0].replace("' + $file + '", "FILE")
+    )
     of_late = late.replace("' + $pktmon + '", r"C:\pktmon.exe").strip("'").partition("-Command ")[2]
-    assert of_late == r"Start-Sleep 62; if (Test-Path FILE.etl) { C:\pktmon.exe stop; Remove-Item FILE.* }"
+    assert (
+        of_late
+        == r"Start-Sleep 62; if (Test-Path FILE.etl) { C:\pktmon.exe stop; Remove-Item FILE.* }"
+    )
     for one in (script, of_late):
-        root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language())).parse(one.encode()).root_node
+        root = (
+            tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language()))
+            .parse(one.encode())
+            .root_node
+        )
         assert not root.has_error, one
 
 
@@ -325,7 +392,10 @@ def test_pktmon_begins_only_once_something_outside_the_pod_will_end_it() -> None
     there, node = hosts(pktmon=["packets"])
     there.packets_on_windows("w1", 8.0, ["10.9.0.7"])
     script = node.asked[-1]
-    made, refused = script.index("-MethodName Create"), script.index("throw ('nothing would end pktmon")
+    made, refused = (
+        script.index("-MethodName Create"),
+        script.index("throw ('nothing would end pktmon"),
+    )
     assert made < refused < script.index("& $pktmon start ")
     assert f"Start-Sleep {8 + host.PKTMON_LATE};" in script
     assert script.count(" stop") == 2, "in its own time, and later where its file was left"

@@ -40,7 +40,9 @@ def test_a_literal_command_runs_word_for_word_in_the_main_container(
     assert asked[0]["command"] == ["nc", "-vz", "10.0.0.5", "80"]
 
 
-def test_a_literal_command_on_windows_takes_a_powershell_slot(kube: Any, api: Any, make: Any, tmp_path: Path) -> None:
+def test_a_literal_command_on_windows_takes_a_powershell_slot(
+    kube: Any, api: Any, make: Any, tmp_path: Path
+) -> None:
     slots = Slots(tmp_path)
     free: list[int] = []
 
@@ -54,7 +56,9 @@ def test_a_literal_command_on_windows_takes_a_powershell_slot(kube: Any, api: An
         channel.close()
 
     api.exec = serve
-    Literal(kube, slots).run(make.workload("w", "windows", "win-1", role="windows-client"), ["powershell", "x"], 5.0)
+    Literal(kube, slots).run(
+        make.workload("w", "windows", "win-1", role="windows-client"), ["powershell", "x"], 5.0
+    )
     assert free == [1]
 
 
@@ -73,7 +77,10 @@ class Scripted:
         verdict = self.rounds.pop(0) if len(self.rounds) > 1 else self.rounds[0]
         return [
             Observation(
-                attempt=attempt, verdict=verdict if attempt.kind is Kind.DNS else Verdict.CONNECTED, at=0, seconds=0
+                attempt=attempt,
+                verdict=verdict if attempt.kind is Kind.DNS else Verdict.CONNECTED,
+                at=0,
+                seconds=0,
             )
             for attempt in batch
         ]
@@ -102,15 +109,23 @@ def test_only_what_is_still_cold_is_asked_again(make: Any) -> None:
 
 def test_a_name_that_does_not_exist_is_an_answer_too(make: Any) -> None:
     prober = Scripted(Verdict.NO_SUCH_NAME)
-    assert warm_up(prober, [make.workload()], None, "x", timings=load_timings(), clock=Instant()).cold == ()
+    assert (
+        warm_up(prober, [make.workload()], None, "x", timings=load_timings(), clock=Instant()).cold
+        == ()
+    )
 
 
 def test_a_pod_that_stays_cold_is_told_and_left_to_the_claims(make: Any) -> None:
     timings = load_timings()
     timings = replace(timings, linux=replace(timings.linux, warm_up=3.0))
-    warmth = warm_up(Scripted(Verdict.DNS_FAILED), [make.workload()], None, "x", timings=timings, clock=Instant())
+    warmth = warm_up(
+        Scripted(Verdict.DNS_FAILED), [make.workload()], None, "x", timings=timings, clock=Instant()
+    )
     assert [observation.verdict for observation in warmth.cold] == [Verdict.DNS_FAILED]
-    assert "still without a network after 3 s: n/client (linux, node w1) -> DNS A x: DNS_FAILED" in warmth.line
+    assert (
+        "still without a network after 3 s: n/client (linux, node w1) -> DNS A x: DNS_FAILED"
+        in warmth.line
+    )
 
 
 def test_on_a_node_that_died_nothing_gets_warm(make: Any) -> None:

@@ -19,11 +19,18 @@ def test_most_at_once_counts_what_overlaps_and_not_what_follows() -> None:
 def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
     probing = Probing(
         costs=(NodeCost(node="w1", os="windows", agents=2, restarts=1, commands=3, attempts=40),),
-        intervals=(interval(0, 9), interval(0, 2, "powershell-w1"), interval(0, 9, "powershell-w2")),
+        intervals=(
+            interval(0, 9),
+            interval(0, 2, "powershell-w1"),
+            interval(0, 9, "powershell-w2"),
+        ),
         limits=(("powershell", 2), ("agent", 60)),
     )
     other = Probing(
-        costs=(NodeCost(node="w1", os="windows", agents=1, attempts=2, resent=2), NodeCost(node="l1", os="linux")),
+        costs=(
+            NodeCost(node="w1", os="windows", agents=1, attempts=2, resent=2),
+            NodeCost(node="l1", os="linux"),
+        ),
         intervals=(interval(1, 3), interval(1, 3, "powershell-w1", 1)),
         limits=(("powershell", 2), ("agent", 60)),
     )
@@ -34,6 +41,11 @@ def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
     ]
     assert (found.agents_at_once, found.powershell_at_once, found.processes) == (2, 2, 2)
     told = lines(found)
-    assert "execs on windows: 6 (3 agents, 3 commands, 1 restarted) on 1 node for 42 attempts (2 sent again)" in told
-    assert told[-1] == "peak: 2 agents (limit 60), 2 concurrent PowerShell starts per node (limit 2)"
+    assert (
+        "execs on windows: 6 (3 agents, 3 commands, 1 restarted) on 1 node for 42 attempts (2 sent again)"
+        in told
+    )
+    assert (
+        told[-1] == "peak: 2 agents (limit 60), 2 concurrent PowerShell starts per node (limit 2)"
+    )
     assert lines(cost([])) == []

@@ -40,7 +40,13 @@ def test_a_result_means_what_the_golden_example_says(example: dict[str, Any], ma
     assert (seen.at, seen.tries, seen.attempt, seen.clock) == (unix(1.0), 2, one, "the agent")
     for name, value in example["means"].items():
         found: Any = getattr(seen, name)
-        found = found.decode() if isinstance(found, bytes) else list(found) if isinstance(found, tuple) else found
+        found = (
+            found.decode()
+            if isinstance(found, bytes)
+            else list(found)
+            if isinstance(found, tuple)
+            else found
+        )
         assert found == value, name
 
 
@@ -61,7 +67,9 @@ def test_a_line_without_the_mark_is_noise(noise: bytes) -> None:
     assert protocol.read_line(noise) is None
 
 
-@pytest.mark.parametrize("line", [b"@@PROBE@@ {", b"@@PROBE@@ []", b'@@PROBE@@ {"batch":"b"}', b"@@PROBE@@ "])
+@pytest.mark.parametrize(
+    "line", [b"@@PROBE@@ {", b"@@PROBE@@ []", b'@@PROBE@@ {"batch":"b"}', b"@@PROBE@@ "]
+)
 def test_a_marked_line_that_is_no_message_is_garbled_not_noise(line: bytes) -> None:
     with pytest.raises(protocol.Garbled):
         protocol.read_line(line)
@@ -76,7 +84,9 @@ def test_another_program_or_protocol_is_a_stranger() -> None:
     good = {"protocol": 2, "sha256": program.sha256}
     assert protocol.other_program(good, program) == ""
     assert "speaks protocol 1" in protocol.other_program({**good, "protocol": 1}, program)
-    assert "is not this suite's agent.py" in protocol.other_program({**good, "sha256": "0" * 64}, program)
+    assert "is not this suite's agent.py" in protocol.other_program(
+        {**good, "sha256": "0" * 64}, program
+    )
     assert protocol.other_program({}, program)
 
 

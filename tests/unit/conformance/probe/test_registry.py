@@ -10,12 +10,22 @@ from conformance.errors import ProbeBroken
 from conformance.probe.registry import differences
 
 ROOT = "Microsoft.PowerShell.Core\\Registry::HKEY_LOCAL_MACHINE\\"
-STATE = {"HnsAclUpdateChange": 1, "PSPath": f"{ROOT}SYSTEM\\CurrentControlSet\\Services\\hns\\State", "PSDrive": {}}
-NET = {"Release": 528449, "Install": 1, "PSPath": f"{ROOT}SOFTWARE\\Microsoft\\NET Framework Setup\\NDP\\v4\\Full"}
+STATE = {
+    "HnsAclUpdateChange": 1,
+    "PSPath": f"{ROOT}SYSTEM\\CurrentControlSet\\Services\\hns\\State",
+    "PSDrive": {},
+}
+NET = {
+    "Release": 528449,
+    "Install": 1,
+    "PSPath": f"{ROOT}SOFTWARE\\Microsoft\\NET Framework Setup\\NDP\\v4\\Full",
+}
 
 
 def test_values_by_key_and_name_without_what_the_provider_adds() -> None:
-    said = "\r\n".join([json.dumps(STATE), json.dumps(NET), "LanguageMode=FullLanguage", "Culture=de-DE"])
+    said = "\r\n".join(
+        [json.dumps(STATE), json.dumps(NET), "LanguageMode=FullLanguage", "Culture=de-DE"]
+    )
     assert differences(said, "node win") == {
         "hns\\State HnsAclUpdateChange": "1", ".NET Release": "528449",
         "LanguageMode": "FullLanguage", "Culture": "de-DE",

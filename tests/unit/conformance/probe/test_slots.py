@@ -76,7 +76,9 @@ def test_a_slot_is_wanted_while_somebody_waits_for_it(tmp_path: Path) -> None:
     with slots.hold("agent", 1, 1.0):
         assert not slots.wanted("agent")
         with pytest.raises(ProbeBroken, match="no slot agent became free within 0 s"):
-            slots.wait("agent", 1, 0.2, meanwhile=lambda: seen.append(Slots(tmp_path).wanted("agent")))
+            slots.wait(
+                "agent", 1, 0.2, meanwhile=lambda: seen.append(Slots(tmp_path).wanted("agent"))
+            )
     assert seen
     assert all(seen)
     assert not slots.wanted("agent")

@@ -58,7 +58,9 @@ def report(
             "results": mine, "missing_parts": [],
         })  # fmt: skip
     told = to_plain(facts(windows=len(builds), **change))
-    for node, build in zip([item for item in told["nodes"] if item["os"] == "windows"], builds, strict=True):
+    for node, build in zip(
+        [item for item in told["nodes"] if item["os"] == "windows"], builds, strict=True
+    ):
         node["windows_build"] = list(build)
     plain = {
         "schema_version": "2",

@@ -15,14 +15,19 @@ from conformance.qualify.stored import parse
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided, report, undecided
 
 
-def both(before: dict[str, Any], now: dict[str, Any], kind: ClaimKind = ClaimKind.CAPABILITY) -> ClaimResult:
+def both(
+    before: dict[str, Any], now: dict[str, Any], kind: ClaimKind = ClaimKind.CAPABILITY
+) -> ClaimResult:
     first, second = (from_plain(ClaimResult, item) for item in (before, now))
     (result,) = merged([first], [second], {first.claim: kind})
     return result
 
 
 def verdicts(result: ClaimResult) -> dict[str, str]:
-    return {decision.about[0] if decision.about else "": str(decision.verdict) for decision in result.decisions}
+    return {
+        decision.about[0] if decision.about else "": str(decision.verdict)
+        for decision in result.decisions
+    }
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,11 @@ def test_what_counts_of_an_earlier_and_a_later_verdict(before: str, now: str, co
 
 
 def test_a_limitation_that_one_run_still_has_counts_before_lifted() -> None:
-    result = both(decided("XSVC-4", {NEW: "CONFIRMED"}), decided("XSVC-4", {NEW: "LIFTED"}), ClaimKind.LIMITATION)
+    result = both(
+        decided("XSVC-4", {NEW: "CONFIRMED"}),
+        decided("XSVC-4", {NEW: "LIFTED"}),
+        ClaimKind.LIMITATION,
+    )
     assert result.verdict == "CONFIRMED"
     assert result.reason.startswith("FLAKY (CONFIRMED, LIFTED): ")
 
@@ -63,15 +72,23 @@ def test_a_node_that_the_later_run_does_not_reach_keeps_what_was_left_open_there
     assert result.verdict == "INCONCLUSIVE"
 
 
-def test_what_was_open_between_other_nodes_of_a_build_is_settled_by_a_decision_about_that_build() -> None:
+def test_what_was_open_between_other_nodes_of_a_build_is_settled_by_a_decision_about_that_build() -> (
+    None
+):
     before = decided("DEMO-7", {NEW: "NOT_RUN"})
     before["decisions"][0]["source"] = ""
     assert both(before, decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "CONFIRMED"
 
 
 def test_error_that_belongs_to_no_node_gives_way_to_a_decision() -> None:
-    assert both(undecided("DEMO-7", "INCONCLUSIVE"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "CONFIRMED"
-    assert both(undecided("DEMO-7", "VIOLATED"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "VIOLATED"
+    assert (
+        both(undecided("DEMO-7", "INCONCLUSIVE"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict
+        == "CONFIRMED"
+    )
+    assert (
+        both(undecided("DEMO-7", "VIOLATED"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict
+        == "VIOLATED"
+    )
 
 
 TESTS = [{"test": "t::a", "verdict": "VIOLATED"}, {"test": "t::b", "verdict": "CONFIRMED"}]
@@ -88,7 +105,9 @@ IDENTIFIED = {"suite": {"catalog": "d"}, "installed": {"cluster_uid": "u"}, "tes
         ({"tests": TESTS[1:]}, "nothing to run again"),
     ],
 )
-def test_a_report_that_cannot_be_continued_is_refused_in_one_line(change: dict[str, Any], expected: str) -> None:
+def test_a_report_that_cannot_be_continued_is_refused_in_one_line(
+    change: dict[str, Any], expected: str
+) -> None:
     plain = dict(report([]).plain) | IDENTIFIED
     assert to_run_again(parse(plain, "r"), "d") == ("t::a",)
     with pytest.raises(UsageProblem, match=expected):

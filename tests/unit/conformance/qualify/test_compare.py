@@ -19,11 +19,21 @@ from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, repo
 
 def effect(seconds: float) -> dict[str, object]:
     spread = {"p50": seconds, "p95": seconds, "max": seconds}
-    return {"windows closed": {"changes": 3, "first_correct": spread, "stable": spread, "exposure": None}}
+    return {
+        "windows closed": {
+            "changes": 3,
+            "first_correct": spread,
+            "stable": spread,
+            "exposure": None,
+        }
+    }
 
 
 def test_a_claim_that_was_confirmed_and_is_violated_is_worse_and_fails() -> None:
-    found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([decided("DEMO-7", {NEW: "VIOLATED"})]))
+    found = compare(
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
+        report([decided("DEMO-7", {NEW: "VIOLATED"})]),
+    )
     assert [str(turned) for turned in found.of("worse")] == [
         "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 was VIOLATED)",
         "DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (DEMO-7 is VIOLATED on 20348)",
@@ -40,7 +50,10 @@ def test_a_build_that_became_worse_is_seen_where_another_was_bad_before() -> Non
 
 
 def test_what_is_merely_not_decided_any_more_is_not_called_worse() -> None:
-    found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([undecided("DEMO-7", "INCONCLUSIVE")]))
+    found = compare(
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
+        report([undecided("DEMO-7", "INCONCLUSIVE")]),
+    )
     assert [str(turned) for turned in found.of("undecided now")] == [
         "DEMO-7: CONFIRMED -> INCONCLUSIVE (DEMO-7 was INCONCLUSIVE)"
     ]  # fmt: skip
@@ -54,14 +67,21 @@ def test_a_run_that_leaves_out_what_the_baseline_decided_does_not_pass_it() -> N
 
 
 def test_a_part_that_became_worse_is_seen_where_another_was_bad_before() -> None:
-    old = report([decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")])
-    new = report([decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "VIOLATED"}, "far")])
+    old = report(
+        [decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")]
+    )
+    new = report(
+        [decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "VIOLATED"}, "far")]
+    )
     assert [turned.where for turned in compare(old, new).of("worse")] == ["part far"]
     assert compare(old, new).exit_code == 1
 
 
 def test_a_part_or_build_that_is_not_looked_at_any_more_is_not_decided_now() -> None:
-    parts = [decided("SVC-2", {NEW: "CONFIRMED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")]
+    parts = [
+        decided("SVC-2", {NEW: "CONFIRMED"}, "near"),
+        decided("SVC-2", {NEW: "CONFIRMED"}, "far"),
+    ]
     found = compare(report(parts), report(parts[:1]))
     assert [str(turned) for turned in found.of("undecided now")] == [
         "SVC-2, part far: CONFIRMED -> not selected (nothing was decided about it in the newer run)"
@@ -73,26 +93,37 @@ def test_a_part_or_build_that_is_not_looked_at_any_more_is_not_decided_now() -> 
 
 
 def test_a_violation_that_is_gone_is_better() -> None:
-    found = compare(report([decided("DEMO-7", {NEW: "VIOLATED"})]), report([decided("DEMO-7", {NEW: "CONFIRMED"})]))
+    found = compare(
+        report([decided("DEMO-7", {NEW: "VIOLATED"})]),
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
+    )
     assert {turned.claim for turned in found.of("better")} == {"DEMO-7"}
     assert found.exit_code == 0
 
 
 def test_what_can_happen_and_did_not_is_as_acceptable_as_what_did() -> None:
-    found = compare(report([decided("RST-1", {NEW: "CONFIRMED"})]), report([decided("RST-1", {NEW: "NOT_OBSERVED"})]))
+    found = compare(
+        report([decided("RST-1", {NEW: "CONFIRMED"})]),
+        report([decided("RST-1", {NEW: "NOT_OBSERVED"})]),
+    )
     assert {turned.turn for turned in found.turned} == {"same"}
     assert found.exit_code == 0
 
 
 def test_a_limitation_that_is_gone_is_no_worse() -> None:
-    found = compare(report([decided("XSVC-4", {NEW: "CONFIRMED"})]), report([decided("XSVC-4", {NEW: "LIFTED"})]))
+    found = compare(
+        report([decided("XSVC-4", {NEW: "CONFIRMED"})]),
+        report([decided("XSVC-4", {NEW: "LIFTED"})]),
+    )
     assert found.exit_code == 0
     assert {turned.now for turned in found.turned} == {"LIFTED"}
 
 
 def test_other_builds_parts_and_facts_are_told() -> None:
     old = report(
-        [decided("SVC-2", {OLD: "CONFIRMED"}, "server near")], builds=((17763, 5329),), calico_version="v3.30.4"
+        [decided("SVC-2", {OLD: "CONFIRMED"}, "server near")],
+        builds=((17763, 5329),),
+        calico_version="v3.30.4",
     )
     new = report([decided("SVC-2", {NEW: "CONFIRMED"}, "server far")])
     found = compare(old, new)
@@ -119,7 +150,10 @@ SWITCH = "hns\\State HnsAclUpdateChange"
 def on_host(**told: str) -> Any:
     """A report whose Windows node has been looked into."""
     plain = json.loads(json.dumps(report([]).plain))
-    plain["facts"]["nodes"][-1]["differences"] = {"value": {SWITCH: "0", **told}, "source": "a look into the node"}
+    plain["facts"]["nodes"][-1]["differences"] = {
+        "value": {SWITCH: "0", **told},
+        "source": "a look into the node",
+    }
     return plain
 
 
@@ -128,20 +162,27 @@ def test_what_makes_two_hosts_of_one_build_differ_is_told() -> None:
     assert compare(old, new).facts == ("Windows 20348: Culture: en-US -> de-DE",)
     switched = on_host()
     switched["facts"]["nodes"][-1]["differences"]["value"][SWITCH] = "1"
-    assert compare(parse(on_host(), "old"), parse(switched, "new")).facts == (f"Windows 20348: {SWITCH}: 0 -> 1",)
+    assert compare(parse(on_host(), "old"), parse(switched, "new")).facts == (
+        f"Windows 20348: {SWITCH}: 0 -> 1",
+    )
 
 
 def test_another_calico_on_windows_nodes_alone_is_told() -> None:
     plain = json.loads(json.dumps(report([]).plain))
     there = {"value": "v3.24.0", "source": "calico-node.exe -v on node"}
     plain["facts"]["calico_on_nodes"] = {plain["facts"]["nodes"][-1]["name"]: there}
-    assert compare(report([]), parse(plain, "new")).facts == ("Calico on Windows nodes: v3.31.2 -> v3.24.0",)
+    assert compare(report([]), parse(plain, "new")).facts == (
+        "Calico on Windows nodes: v3.31.2 -> v3.24.0",
+    )
 
 
 def test_what_judged_the_reports_is_told_where_it_differs() -> None:
     one = report([]).plain
     old = parse({**one, "suite": {"version": "1.0", "commit": "", "catalog": "a" * 64}}, "old")
-    new = parse({**one, "suite": {"version": "1.1", "commit": "c", "catalog": "b" * 64, "sets": "d" * 64}}, "new")
+    new = parse(
+        {**one, "suite": {"version": "1.1", "commit": "c", "catalog": "b" * 64, "sets": "d" * 64}},
+        "new",
+    )
     assert compare(old, new).facts == (
         "the suite's version: 1.0 -> 1.1", "the suite's catalog: aaaaaaaaaaaa -> bbbbbbbbbbbb",
     )  # fmt: skip
@@ -160,7 +201,11 @@ def test_components_in_other_versions_are_told() -> None:
 
 
 def test_a_convergence_time_counts_as_moved_beyond_its_noise_only() -> None:
-    quick, slow, near = report([], effect=effect(1.0)), report([], effect=effect(2.0)), report([], effect=effect(1.3))
+    quick, slow, near = (
+        report([], effect=effect(1.0)),
+        report([], effect=effect(2.0)),
+        report([], effect=effect(1.3)),
+    )
     assert compare(quick, slow).times == (
         "policy effect, windows closed, first correct: median 1.00 s -> 2.00 s",
         "policy effect, windows closed, stable: median 1.00 s -> 2.00 s",
@@ -170,19 +215,32 @@ def test_a_convergence_time_counts_as_moved_beyond_its_noise_only() -> None:
 
 def test_a_convergence_time_within_the_spread_of_its_own_run_has_not_moved() -> None:
     spread = {"p50": 1.0, "p95": 3.5, "max": 4.0}
-    wide = {"windows closed": {"changes": 9, "first_correct": spread, "stable": spread, "exposure": None}}
+    wide = {
+        "windows closed": {
+            "changes": 9,
+            "first_correct": spread,
+            "stable": spread,
+            "exposure": None,
+        }
+    }
     assert compare(report([], effect=wide), report([], effect=effect(3.0))).times == ()
     assert len(compare(report([], effect=wide), report([], effect=effect(4.0))).times) == 2
 
 
 def test_a_recovery_that_takes_longer_is_told_with_its_claim() -> None:
     quick, slow = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-1", {NEW: "CONFIRMED"})
-    quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
+    quick["measured"], slow["measured"] = (
+        {"seconds to a new connection": 2.0},
+        {"seconds to a new connection": 9.0},
+    )
     assert compare(report([quick]), report([slow])).times == ("recovery, RST-1: 2.00 s -> 9.00 s",)
 
 
 def test_reports_that_agree_say_so_in_every_form() -> None:
-    found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([decided("DEMO-7", {NEW: "CONFIRMED"})]))
+    found = compare(
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
+    )
     assert as_text(found).endswith("They agree.\n")
     assert as_markdown(found).endswith("They agree.\n")
     assert json.loads(as_json(found))["turned"] == []
@@ -212,7 +270,9 @@ def test_markdown_escapes_what_a_cluster_named() -> None:
         ('{"schema_version": "2"}', "is damaged: KeyError 'claims'"),
     ],
 )
-def test_a_file_that_is_no_report_is_refused_in_one_line(tmp_path: Path, content: str, expected: str) -> None:
+def test_a_file_that_is_no_report_is_refused_in_one_line(
+    tmp_path: Path, content: str, expected: str
+) -> None:
     path = tmp_path / "conformance.json"
     path.write_text(content)
     with pytest.raises(UsageProblem, match=expected):
@@ -237,7 +297,10 @@ def test_a_waiver_covers_what_became_worse_and_is_named() -> None:
     found = compare(old, new, [waiver()])
     assert (found.exit_code, found.cause) == (0, "")
     assert [turned.where for turned in found.waived] == ["", "Windows 20348"]
-    assert "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 VIOLATED, waived by jane until 2099-12-31" in as_text(found)
+    assert (
+        "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 VIOLATED, waived by jane until 2099-12-31"
+        in as_text(found)
+    )
 
 
 def test_a_waiver_of_one_build_covers_no_other() -> None:
@@ -250,6 +313,8 @@ def test_a_waiver_of_one_build_covers_no_other() -> None:
 
 def test_a_waiver_covers_no_claim_that_is_not_decided_any_more() -> None:
     found = compare(
-        report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([undecided("DEMO-7", "INCONCLUSIVE")]), [waiver()]
+        report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
+        report([undecided("DEMO-7", "INCONCLUSIVE")]),
+        [waiver()],
     )
     assert (found.exit_code, found.cause) == (6, "not decided any more: DEMO-7")

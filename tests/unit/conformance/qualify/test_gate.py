@@ -50,14 +50,20 @@ def test_what_is_confirmed_in_every_part_qualifies() -> None:
 
 def test_a_leak_on_one_of_two_builds_disqualifies_that_build_alone_and_is_named() -> None:
     svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, item["part"]) for item in SVC]
-    results = gate(report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}), *svc], builds=BOTH))
+    results = gate(
+        report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}), *svc], builds=BOTH)
+    )
     assert answers(results) == {OLD: "not qualified", NEW: "qualified"}
-    assert [str(obstacle) for obstacle in results[0].standing] == ["DEMO-7 VIOLATED: DEMO-7 is VIOLATED on 17763"]
+    assert [str(obstacle) for obstacle in results[0].standing] == [
+        "DEMO-7 VIOLATED: DEMO-7 is VIOLATED on 17763"
+    ]
     assert exit_code(results) == 1
 
 
 def test_a_build_that_a_part_did_not_reach_leaves_the_gate_incomplete() -> None:
-    results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED", OLD: "CONFIRMED"}), *SVC], builds=BOTH))
+    results = gate(
+        report([decided("DEMO-7", {NEW: "CONFIRMED", OLD: "CONFIRMED"}), *SVC], builds=BOTH)
+    )
     assert answers(results) == {OLD: "incomplete", NEW: "qualified"}
     assert str(results[0].standing[0]) == (
         "SVC-2 (server near) not decided: no decision of it is about Windows 17763"
@@ -90,13 +96,18 @@ def test_what_is_not_decided_is_incomplete_and_never_qualified(verdict: str) -> 
 
 
 def test_an_error_that_belongs_to_no_node_counts_for_every_build() -> None:
-    broken: dict[str, Any] = decided("DEMO-7", {NEW: "CONFIRMED"}) | {"verdict": "INCONCLUSIVE", "reason": "API gone"}
+    broken: dict[str, Any] = decided("DEMO-7", {NEW: "CONFIRMED"}) | {
+        "verdict": "INCONCLUSIVE",
+        "reason": "API gone",
+    }
     assert str(gate(report([broken, *SVC]))[0].standing[0]) == "DEMO-7 INCONCLUSIVE: API gone"
 
 
 def test_one_sick_node_leaves_the_other_build_qualified() -> None:
     svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, item["part"]) for item in SVC]
-    results = gate(report([decided("DEMO-7", {OLD: "INCONCLUSIVE", NEW: "CONFIRMED"}), *svc], builds=BOTH))
+    results = gate(
+        report([decided("DEMO-7", {OLD: "INCONCLUSIVE", NEW: "CONFIRMED"}), *svc], builds=BOTH)
+    )
     assert answers(results) == {OLD: "incomplete", NEW: "qualified"}
 
 
@@ -120,7 +131,9 @@ def test_a_waived_violation_is_shown_as_waived_and_stands_in_nobodys_way() -> No
     results = gate(report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC]), WAIVER)
     assert results[0].answer == "qualified"
     assert results[0].headline.endswith("qualified (1 claim waived)")
-    assert str(results[0].obstacles[0]).startswith("DEMO-7 VIOLATED, waived by jane until 2026-12-31: calico#1")
+    assert str(results[0].obstacles[0]).startswith(
+        "DEMO-7 VIOLATED, waived by jane until 2026-12-31: calico#1"
+    )
     assert unused([WAIVER], results) == ()
 
 
@@ -132,9 +145,15 @@ def test_a_waiver_for_another_build_does_not_help() -> None:
 
 
 def test_a_headline_counts_claims_by_what_was_found_of_them_the_worst_of_each() -> None:
-    parts = [decided("SVC-2", {NEW: "VIOLATED"}, "server near"), undecided("SVC-2", "NOT_RUN", "server far")]
+    parts = [
+        decided("SVC-2", {NEW: "VIOLATED"}, "server near"),
+        undecided("SVC-2", "NOT_RUN", "server far"),
+    ]
     found = gate(report([*parts, decided("DEMO-7", {NEW: "VIOLATED"})]), WAIVER)[0].headline
-    assert found == "two on Windows 20348 (mode vxlan): not qualified (1 claim violated, 1 claim waived)"
+    assert (
+        found
+        == "two on Windows 20348 (mode vxlan): not qualified (1 claim violated, 1 claim waived)"
+    )
     cut = gate(report([undecided("DEMO-7", "NOT_RUN"), undecided("SVC-2", "NOT_RUN", "server near")],
                       run={"cut_short": "x"}))[0].headline  # fmt: skip
     assert cut.endswith("incomplete (the run cut short, 2 claims not run)")
@@ -143,12 +162,22 @@ def test_a_headline_counts_claims_by_what_was_found_of_them_the_worst_of_each() 
 
 def test_a_lab_never_qualifies_anything() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC], evidence="lab"))
-    assert results[0].headline == "two on Windows 20348 (mode vxlan): would qualify; a lab qualifies nothing"
-    assert results[0].word == "would qualify", "what a report keeps is not to be taken for a qualification"
+    assert (
+        results[0].headline
+        == "two on Windows 20348 (mode vxlan): would qualify; a lab qualifies nothing"
+    )
+    assert results[0].word == "would qualify", (
+        "what a report keeps is not to be taken for a qualification"
+    )
 
 
 def test_a_run_that_was_cut_short_qualifies_nothing() -> None:
-    results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC], run={"cut_short": "interrupted by SIGTERM"}))
+    results = gate(
+        report(
+            [decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC],
+            run={"cut_short": "interrupted by SIGTERM"},
+        )
+    )
     assert results[0].answer == "incomplete"
     assert str(results[0].standing[0]) == "the run cut short: interrupted by SIGTERM"
 
@@ -162,7 +191,9 @@ def test_a_run_that_was_cut_short_qualifies_nothing() -> None:
         (ClaimKind.RECOMMENDATION, "ADVISED", True), (ClaimKind.CAPABILITY, "LIFTED", False),
     ],
 )  # fmt: skip
-def test_what_is_acceptable_depends_on_the_kind_of_claim(kind: ClaimKind, verdict: str, passes: bool) -> None:
+def test_what_is_acceptable_depends_on_the_kind_of_claim(
+    kind: ClaimKind, verdict: str, passes: bool
+) -> None:
     assert acceptable(kind, ClaimVerdict(verdict)) is passes
 
 
@@ -176,9 +207,16 @@ def test_a_waiver_hides_nothing_that_was_decided_beside_what_it_accepts() -> Non
 
 def test_a_waiver_for_a_build_accepts_nothing_that_is_about_no_build() -> None:
     narrow = Waiver(**{**vars(WAIVER), "build": NEW})
-    assert gate(report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC]), narrow)[0].answer == "qualified"
-    assert gate(report([decided("DEMO-7", {"": "VIOLATED"}), *SVC]), narrow)[0].answer == "not qualified"
-    assert gate(report([undecided("DEMO-7", "VIOLATED"), *SVC]), narrow)[0].answer == "not qualified"
+    assert (
+        gate(report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC]), narrow)[0].answer == "qualified"
+    )
+    assert (
+        gate(report([decided("DEMO-7", {"": "VIOLATED"}), *SVC]), narrow)[0].answer
+        == "not qualified"
+    )
+    assert (
+        gate(report([undecided("DEMO-7", "VIOLATED"), *SVC]), narrow)[0].answer == "not qualified"
+    )
 
 
 def test_a_part_that_the_set_does_not_know_counts_too() -> None:
@@ -190,20 +228,27 @@ def test_a_part_that_the_set_does_not_know_counts_too() -> None:
 
 
 def test_a_set_that_chooses_parts_leaves_others_aside() -> None:
-    chosen = GateSet(name="s", purpose="", demands=(Demand(claim="SVC-2", parts=("server near",), only=True),))
+    chosen = GateSet(
+        name="s", purpose="", demands=(Demand(claim="SVC-2", parts=("server near",), only=True),)
+    )
     both = [SVC[0], decided("SVC-2", {NEW: "VIOLATED"}, "server far")]
     assert judge(report(both), [chosen], (), catalog())[0].answer == "qualified"
 
 
 def test_the_half_of_a_limitation_that_was_only_read_leaves_the_gate_incomplete() -> None:
     limits = GateSet(name="s", purpose="", demands=(Demand(claim="VXLAN-6", parts=("",)),))
-    halves = [decided("VXLAN-6", {NEW: "CONFIRMED"}), undecided("VXLAN-6", "NOT_RUN", "active half")]
+    halves = [
+        decided("VXLAN-6", {NEW: "CONFIRMED"}),
+        undecided("VXLAN-6", "NOT_RUN", "active half"),
+    ]
     assert judge(report(halves), [limits], (), catalog())[0].answer == "incomplete"
 
 
 def test_a_condition_that_holds_for_one_build_excuses_that_build_alone() -> None:
     no_dsr = ((17763, 1000), (20348, 2762))
-    one_sided = [decided("SVC-2", {NEW: "CONFIRMED"}, part) for part in ("server near", "server far")]
+    one_sided = [
+        decided("SVC-2", {NEW: "CONFIRMED"}, part) for part in ("server near", "server far")
+    ]
     results = gate(report([decided("DEMO-7", {"": "CONFIRMED"}), *one_sided], builds=no_dsr))
     assert answers(results) == {"17763 before .1432": "qualified", NEW: "qualified"}
 
@@ -215,13 +260,18 @@ def test_a_condition_excuses_nothing_that_was_decided_against_the_claim() -> Non
 
 
 def test_a_report_of_the_first_schema_qualifies_nothing() -> None:
-    old = parse(dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | {"schema_version": "1"}, "old")
+    old = parse(
+        dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | {"schema_version": "1"},
+        "old",
+    )
     assert gate(old)[0].answer == "incomplete"
 
 
 @pytest.mark.parametrize("change", [{"claims": []}, {"facts": None}])
 def test_an_empty_report_qualifies_nothing(change: dict[str, Any]) -> None:
-    results = gate(parse(dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | change, "empty"))
+    results = gate(
+        parse(dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | change, "empty")
+    )
     assert {result.answer for result in results} == {"incomplete"}
     assert exit_code(results) == 6
 
@@ -247,9 +297,17 @@ def test_every_verdict_at_every_place_with_every_waiver_is_answered_by_the_table
     wanted = GateSet(name="s", purpose="", demands=(Demand(claim=claim, parts=("p",)),))
     for verdict in ClaimVerdict:
         where = {"the build": NEW, "another build": OLD, "no build": ""}
-        said = decided(claim, {where[place]: verdict}, "p") if place in where else undecided(claim, verdict, "p")
+        said = (
+            decided(claim, {where[place]: verdict}, "p")
+            if place in where
+            else undecided(claim, verdict, "p")
+        )
         fields = {**vars(WAIVER), "claim": claim, "verdicts": (verdict,), **(CHOICES[choice] or {})}
-        given = [Waiver(**fields)] if choice != "none" and verdict is not ClaimVerdict.INCONCLUSIVE else []
+        given = (
+            [Waiver(**fields)]
+            if choice != "none" and verdict is not ClaimVerdict.INCONCLUSIVE
+            else []
+        )
         answer = judge(report([said]), [wanted], given, catalog())[0].answer
         open_ = verdict in ("NOT_RUN", "INCONCLUSIVE", "NOT_APPLICABLE")
         accepted = bool(given) and (
@@ -273,7 +331,9 @@ def test_nodes_that_a_claim_is_not_about_are_no_obstacle_beside_those_that_it_is
 # --- parts with conditions, and parts that are new --------------------------------------------------------------------
 
 
-def of_parts(applies: dict[str, dict[str, Any]], *, unless: tuple[str, ...] = (), new: tuple[str, ...] = ()) -> GateSet:
+def of_parts(
+    applies: dict[str, dict[str, Any]], *, unless: tuple[str, ...] = (), new: tuple[str, ...] = ()
+) -> GateSet:
     """A set that demands DEMO-7 by these parts, with their conditions; ``new``: those that are provisional."""
     demand = Demand(
         claim="DEMO-7", parts=tuple(part for part in applies if part not in new), unless=unless,
@@ -282,7 +342,9 @@ def of_parts(applies: dict[str, dict[str, Any]], *, unless: tuple[str, ...] = ()
     return GateSet(name="s", purpose="", demands=(demand,))
 
 
-def answered(wanted: GateSet, results: list[dict[str, Any]], **cluster: Any) -> dict[str, list[str]]:
+def answered(
+    wanted: GateSet, results: list[dict[str, Any]], **cluster: Any
+) -> dict[str, list[str]]:
     found = judge(report(results, **cluster), [wanted], (), catalog())
     return {result.build: [result.answer, *map(str, result.standing)] for result in found}
 
@@ -292,7 +354,8 @@ ON_BGP = of_parts({"any": {}, "p": {"modes": ["bgp"]}})
 
 
 @pytest.mark.parametrize(
-    "told", [[], [undecided("DEMO-7", "NOT_APPLICABLE", "p")], [undecided("DEMO-7", "NOT_RUN", "p")]]
+    "told",
+    [[], [undecided("DEMO-7", "NOT_APPLICABLE", "p")], [undecided("DEMO-7", "NOT_RUN", "p")]],
 )
 def test_a_part_that_is_not_about_this_cluster_is_not_asked_for(told: list[dict[str, Any]]) -> None:
     assert answered(ON_BGP, [ANY, *told]) == {NEW: ["qualified"]}
@@ -314,7 +377,9 @@ def test_a_part_that_is_not_about_this_cluster_is_not_asked_for(told: list[dict[
         ),
     ],
 )  # fmt: skip
-def test_a_part_whose_condition_is_met_is_asked_for(told: list[dict[str, Any]], answer: list[str]) -> None:
+def test_a_part_whose_condition_is_met_is_asked_for(
+    told: list[dict[str, Any]], answer: list[str]
+) -> None:
     assert answered(ON_BGP, [ANY, *told], mode="bgp") == {NEW: answer}
 
 
@@ -327,7 +392,10 @@ def test_a_part_is_asked_for_where_nobody_knows_whether_it_is_about_the_cluster(
 
 
 def test_a_condition_of_a_part_excuses_nothing_that_was_decided_against_it() -> None:
-    assert answered(ON_BGP, [ANY, decided("DEMO-7", {NEW: "VIOLATED"}, "p")])[NEW][0] == "not qualified"
+    assert (
+        answered(ON_BGP, [ANY, decided("DEMO-7", {NEW: "VIOLATED"}, "p")])[NEW][0]
+        == "not qualified"
+    )
 
 
 def test_a_condition_of_a_part_holds_for_each_build_by_itself() -> None:
@@ -340,7 +408,10 @@ def test_a_condition_of_a_part_holds_for_each_build_by_itself() -> None:
 
 def test_where_no_part_of_a_claim_is_about_a_cluster_the_set_has_to_name_the_condition() -> None:
     """Else a set would say "qualified" of a claim of which nothing was asked."""
-    parts: dict[str, dict[str, Any]] = {"p": {"modes": ["bgp"]}, "q": {"modes": ["bgp"], "calico": ">=3.16"}}
+    parts: dict[str, dict[str, Any]] = {
+        "p": {"modes": ["bgp"]},
+        "q": {"modes": ["bgp"], "calico": ">=3.16"},
+    }
     told = [undecided("DEMO-7", "NOT_APPLICABLE", part) for part in parts]
     for heard in (told, told[:1], []):
         assert answered(of_parts(parts), heard)[NEW][0] == "incomplete"
@@ -351,11 +422,15 @@ def test_where_no_part_of_a_claim_is_about_a_cluster_the_set_has_to_name_the_con
 NEW_PART = of_parts({"any": {}, "n": {}}, new=("n",))
 
 
-@pytest.mark.parametrize("verdict", [verdict for verdict in ClaimVerdict if verdict is not ClaimVerdict.VIOLATED])
+@pytest.mark.parametrize(
+    "verdict", [verdict for verdict in ClaimVerdict if verdict is not ClaimVerdict.VIOLATED]
+)
 def test_a_part_that_no_real_cluster_has_shown_yet_is_not_asked_for(verdict: ClaimVerdict) -> None:
     assert answered(NEW_PART, [ANY]) == {NEW: ["qualified"]}
     assert answered(NEW_PART, [ANY, undecided("DEMO-7", str(verdict), "n")]) == {NEW: ["qualified"]}
-    assert answered(NEW_PART, [ANY, decided("DEMO-7", {NEW: str(verdict)}, "n")]) == {NEW: ["qualified"]}
+    assert answered(NEW_PART, [ANY, decided("DEMO-7", {NEW: str(verdict)}, "n")]) == {
+        NEW: ["qualified"]
+    }
 
 
 def test_what_such_a_part_finds_violated_counts() -> None:
@@ -371,7 +446,9 @@ def test_a_claim_of_which_every_part_is_new_and_nothing_was_selected_stays_open(
     assert answered(of_parts({"n": {}}, new=("n",)), [])[NEW][0] == "incomplete"
 
 
-def test_parts_yaml_keeps_conditions_and_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_yaml_keeps_conditions_and_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "parts.yaml").write_text(
         "DEMO-7:\n- plain\n- {part: p, applies: {modes: [bgp]}}\n- {part: n, provisional: true}\n"
     )

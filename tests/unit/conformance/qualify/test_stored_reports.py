@@ -27,7 +27,9 @@ def gate(name: str, *waivers: Waiver) -> dict[str, GateResult]:
     return {result.build: result for result in judge(stored(name), [DEMO], waivers, catalog())}
 
 
-@pytest.mark.parametrize(("name", "content"), [pytest.param(name, content, id=name) for name, content in texts()])
+@pytest.mark.parametrize(
+    ("name", "content"), [pytest.param(name, content, id=name) for name, content in texts()]
+)
 def test_a_text_is_as_it_was_written(name: str, content: str) -> None:
     """After a change that is meant: ``python -m tests.golden.reports.texts``, and read what git shows."""
     assert content == (FOLDER / name).read_text(encoding="utf-8")
@@ -41,14 +43,20 @@ def test_a_report_from_before_later_facts_has_a_page(name: str) -> None:
 def test_a_leak_on_one_of_two_builds_disqualifies_that_build_and_names_it() -> None:
     found = gate("leak")
     assert found["17763"].answer == "not qualified"
-    assert {obstacle.claim for obstacle in found["17763"].standing} == {"DEMO-5", "DEMO-6", "DEMO-7"}
+    assert {obstacle.claim for obstacle in found["17763"].standing} == {
+        "DEMO-5",
+        "DEMO-6",
+        "DEMO-7",
+    }
     assert found["20348"].answer == "qualified"
     worse = compare(stored("healthy"), stored("leak")).of("worse")
     assert {turned.where for turned in worse} == {"", "Windows 17763"}
 
 
 def rules(name: str, *waivers: Waiver) -> dict[str, GateResult]:
-    return {result.build: result for result in judge(stored(name), [POLICY_RULES], waivers, catalog())}
+    return {
+        result.build: result for result in judge(stored(name), [POLICY_RULES], waivers, catalog())
+    }
 
 
 def test_a_release_with_a_defect_that_opens_what_policy_closes_does_not_qualify() -> None:
@@ -61,7 +69,9 @@ def test_a_release_with_a_defect_that_opens_what_policy_closes_does_not_qualify(
     assert exit_code(list(found.values())) == 1
 
 
-def test_the_release_that_opens_it_is_worse_than_the_one_before_and_what_both_break_is_not() -> None:
+def test_the_release_that_opens_it_is_worse_than_the_one_before_and_what_both_break_is_not() -> (
+    None
+):
     found = compare(stored("v3.31-as-shipped"), stored("v3.32-as-shipped"))
     assert {turned.claim for turned in found.of("worse")} == {"XPOL-12"}
     assert {turned.where for turned in found.of("worse")} == {
@@ -79,7 +89,9 @@ def test_the_documented_waivers_accept_what_these_releases_break_and_show_it() -
     }.items():
         for result in rules(name, *accepted).values():
             assert {obstacle.claim for obstacle in result.obstacles} == claims
-            assert result.headline.endswith(f"qualifies nothing ({counted(len(claims), 'claim')} waived)")
+            assert result.headline.endswith(
+                f"qualifies nothing ({counted(len(claims), 'claim')} waived)"
+            )
 
 
 def test_what_a_release_does_not_break_leaves_its_waiver_unused() -> None:
@@ -102,14 +114,21 @@ def test_a_healthy_lab_would_qualify_and_qualifies_nothing() -> None:
     assert {result.headline.partition(": ")[2] for result in gate("healthy").values()} == {
         "would qualify; a lab qualifies nothing"
     }
-    assert {item["answer"] for item in stored("healthy").plain["gates"]} <= {"incomplete", "qualified"}
-    assert not any(item["headline"].endswith(": qualified") for item in stored("healthy").plain["gates"])
+    assert {item["answer"] for item in stored("healthy").plain["gates"]} <= {
+        "incomplete",
+        "qualified",
+    }
+    assert not any(
+        item["headline"].endswith(": qualified") for item in stored("healthy").plain["gates"]
+    )
 
 
 def test_a_cluster_without_the_v3_api_says_why_nothing_about_calico_s_policies_was_run() -> None:
     found = gate("without-v3")
     assert {result.answer for result in found.values()} == {"incomplete"}
-    assert any("projectcalico.org/v3" in str(each) for result in found.values() for each in result.standing)
+    assert any(
+        "projectcalico.org/v3" in str(each) for result in found.values() for each in result.standing
+    )
     assert exit_code(list(found.values())) == 6
 
 

@@ -32,14 +32,23 @@ def written(path: Path, content: Any) -> Path:
 
 def test_a_waiver_is_read_with_everything_that_it_says(tmp_path: Path) -> None:
     waiver = waivers.load(written(tmp_path / "w", [GOOD | {"build": "17763"}]), catalog(), TODAY)[0]
-    assert (waiver.claim, waiver.verdicts, waiver.build) == ("RST-1", (ClaimVerdict.VIOLATED,), "17763")
+    assert (waiver.claim, waiver.verdicts, waiver.build) == (
+        "RST-1",
+        (ClaimVerdict.VIOLATED,),
+        "17763",
+    )
     assert waiver.covers("RST-1", ClaimVerdict.VIOLATED, part="any", build="17763")
     assert not waiver.covers("RST-1", ClaimVerdict.VIOLATED, part="any", build="20348")
     assert not waiver.covers("RST-1", ClaimVerdict.UNMET, part="any", build="17763")
 
 
 @pytest.mark.parametrize(
-    "where", [{"part": "egress, linux to windows"}, {"part": "active half"}, {"build": "17763 before .1432"}]
+    "where",
+    [
+        {"part": "egress, linux to windows"},
+        {"part": "active half"},
+        {"build": "17763 before .1432"},
+    ],
 )
 def test_a_waiver_is_for_a_part_that_the_suite_has_or_a_build_as_decisions_name_it(
     tmp_path: Path, where: dict[str, str]
@@ -51,14 +60,23 @@ def test_a_waiver_is_for_a_part_that_the_suite_has_or_a_build_as_decisions_name_
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"expires": datetime.date(2026, 11, 21)}, r"entry 1 \(RST-1\): it expired on 2026-11-21; renew it"),
+        (
+            {"expires": datetime.date(2026, 11, 21)},
+            r"entry 1 \(RST-1\): it expired on 2026-11-21; renew it",
+        ),
         ({"claim": "RST-99"}, r"entry 1: the catalog has no claim RST-99"),
         ({"verdicts": ["INCONCLUSIVE"]}, r"INCONCLUSIVE cannot be waived"),
         ({"verdicts": ["BAD"]}, r"'BAD' is no verdict"),
         ({"owner": ""}, r"lacks owner"),
         ({"until": "x"}, r"does not know until"),
-        ({"part": "ingres"}, r"entry 1 \(RST-1\): the suite has no part 'ingres' of it; the nearest: ingress, windows"),
-        ({"claim": "POL-1", "part": "after an evnt: both ways"}, r"the nearest: after an event: both .{,900}\Z"),
+        (
+            {"part": "ingres"},
+            r"entry 1 \(RST-1\): the suite has no part 'ingres' of it; the nearest: ingress, windows",
+        ),
+        (
+            {"claim": "POL-1", "part": "after an evnt: both ways"},
+            r"the nearest: after an event: both .{,900}\Z",
+        ),
         ({"build": 2022}, r"'2022' is no Windows build such as 20348, or 17763 before \.1432"),
         ({"expires": "soon"}, r"expires is no date such as 2026-12-31: 'soon'"),
     ],
@@ -71,8 +89,12 @@ def test_a_waiver_that_cannot_be_used_is_refused_with_its_entry(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("content", "expected"), [("a: [", r"not YAML"), ({"claim": "x"}, r"expected a list")])
-def test_a_file_that_holds_no_waivers_is_refused(tmp_path: Path, content: Any, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "expected"), [("a: [", r"not YAML"), ({"claim": "x"}, r"expected a list")]
+)
+def test_a_file_that_holds_no_waivers_is_refused(
+    tmp_path: Path, content: Any, expected: str
+) -> None:
     with pytest.raises(UsageProblem, match=expected):
         waivers.load(written(tmp_path / "w", content), catalog(), TODAY)
 

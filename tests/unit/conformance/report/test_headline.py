@@ -21,7 +21,9 @@ def test_the_first_line_says_what_the_run_found() -> None:
     assert "<h1>Nothing violated; 1 claim is as documented</h1>" in healthy
     assert '<header class="good">' in healthy
     asked, no_test = (
-        {**claim, "verdict": "NOT_RUN", "results": [], "reason": why} for claim in good for why in ("x", NO_TEST)
+        {**claim, "verdict": "NOT_RUN", "results": [], "reason": why}
+        for claim in good
+        for why in ("x", NO_TEST)
     )
     told = "Nothing violated; 1 claim is as documented; 1 not decided; 1 without a test yet"
     page = render(whole | {"claims": [*good, asked, no_test]})
@@ -30,7 +32,11 @@ def test_the_first_line_says_what_the_run_found() -> None:
 
 
 def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_run() -> None:
-    (good,) = (claim for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"] if claim["results"])
+    (good,) = (
+        claim
+        for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"]
+        if claim["results"]
+    )
     others = [
         {**good, "verdict": "NOT_RUN", "results": [], "reason": why}
         for why in (f"{Unseen.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
@@ -40,7 +46,9 @@ def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_r
     assert headline(whole) == (f"Nothing violated; 1 claim is as documented; {rest}", "good")
     unmet = whole | {"claims": [good, {**good, "verdict": "UNMET"}]}
     assert headline(unmet) == ("Nothing violated; 1 claim is as documented; 1 UNMET", "warn")
-    kept = json.loads(json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS))
+    kept = json.loads(
+        json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS)
+    )
     assert headline(kept)[1] == "good", "the best run of a lab"
 
 
@@ -52,7 +60,9 @@ def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success
 
 
 def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() -> None:
-    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"})) | {"waived": {"DEMO-7": "DEMO-7, waived by jane"}}
+    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"})) | {
+        "waived": {"DEMO-7": "DEMO-7, waived by jane"}
+    }
     assert headline(whole) == ("1 claim is violated; violated, and waived: DEMO-7", "bad")
     both = whole | {"waived": dict.fromkeys(("DEMO-5", "DEMO-7"), "by jane")}
     assert headline(both) == ("2 claims are violated, and waived: DEMO-5, DEMO-7", "warn")
@@ -65,19 +75,32 @@ def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() 
 
 
 def test_a_run_that_decided_nothing_is_no_success() -> None:
-    assert headline(plain() | {"claims": []}) == ("Nothing violated; 0 claims are as documented", "warn")
+    assert headline(plain() | {"claims": []}) == (
+        "Nothing violated; 0 claims are as documented",
+        "warn",
+    )
     none = plain(exit_code=7) | {"claims": []}
     assert headline(none)[0].endswith("; and yet exit code 7: " + terminal.EXIT_MEANINGS[7])
 
 
 def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:
-    gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
-    whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1") | {
-        "gates": [gate]
+    gate = {
+        "name": "core",
+        "build": NEW,
+        "answer": "qualified",
+        "headline": "h",
+        "obstacles": [],
+        "waived": [],
     }
+    whole = plain(
+        decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1"
+    ) | {"gates": [gate]}
     assert headline(whole) == ("Qualified: core; and yet exit code 1: --fail-on: CONN-1", "bad")
     whole["run"]["exit_cause"] = "--require: core not fulfilled"
-    assert headline(whole | {"gates": [gate | {"answer": "incomplete"}]}) == ("Incomplete: core", "warn")
+    assert headline(whole | {"gates": [gate | {"answer": "incomplete"}]}) == (
+        "Incomplete: core",
+        "warn",
+    )
 
 
 def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:

@@ -50,7 +50,14 @@ def report(**more: object) -> RunReport:
         replace(one, known=tuple(known_issues())[:1] if one.claim.id == "DEMO-7" else ())
         for one in claim_outcomes(catalog(), facts(), tests, whole=False)
     ]
-    gate = Gate(name="core", build="20348", answer="incomplete", headline="core: 2 open", obstacles=(), waived=())
+    gate = Gate(
+        name="core",
+        build="20348",
+        answer="incomplete",
+        headline="core: 2 open",
+        obstacles=(),
+        waived=(),
+    )
     whole = RunReport(
         run_id="r1", started="2026-11-20T10:00:00Z", seconds=9.0, exit_code=1, command="pytest", cluster={},
         facts=facts(), tests=tests, claims=tuple(claims), waived={"DEMO-5": "by jane"}, gates=(gate,),
@@ -62,10 +69,14 @@ def report(**more: object) -> RunReport:
 def written(folder: Path) -> Xml.Element:
     """What pytest wrote of that run, mended: each failure is one for it, and of CONN-3 and IPAM-1 it heard nothing."""
     root = Xml.Element("testsuites")
-    suite = Xml.SubElement(root, "testsuite", name="pytest", tests="0", failures="0", errors="0", skipped="9")
+    suite = Xml.SubElement(
+        root, "testsuite", name="pytest", tests="0", failures="0", errors="0", skipped="9"
+    )
     Xml.SubElement(suite, "testcase", classname="", name="")  # of a test that was interrupted
     for claim in ("DEMO-7", "DEMO-5", "CONN-1", "CONN-2"):
-        case = Xml.SubElement(suite, "testcase", classname="suites", name=node_id(claim).rpartition("::")[2])
+        case = Xml.SubElement(
+            suite, "testcase", classname="suites", name=node_id(claim).rpartition("::")[2]
+        )
         properties = Xml.SubElement(case, "properties")
         Xml.SubElement(properties, "property", name=junit.PROPERTY, value=node_id(claim))
         Xml.SubElement(properties, "property", name=junit.OUTCOME, value="{}")
@@ -81,7 +92,9 @@ def written(folder: Path) -> Xml.Element:
 def tags(suite: Xml.Element) -> dict[str, list[str]]:
     """Case to what it says beside its properties and output."""
     return {
-        case.get("name", ""): [one.tag for one in case if one.tag not in ("properties", "system-out")]
+        case.get("name", ""): [
+            one.tag for one in case if one.tag not in ("properties", "system-out")
+        ]
         for case in suite.findall("testcase")
     }
 
@@ -94,15 +107,23 @@ def test_each_verdict_has_its_word_and_what_nobody_heard_of_is_there(tmp_path: P
     }  # fmt: skip
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "6", "failures": "1", "errors": "1", "skipped": "2"}
-    left = {entry.get("name") for case in suite.findall("testcase") for entry in case.iter("property")}
+    left = {
+        entry.get("name") for case in suite.findall("testcase") for entry in case.iter("property")
+    }
     assert left == {junit.PROPERTY}, "what processes tell each other is nothing for readers"
 
 
-def test_a_failure_has_pytests_text_and_what_may_explain_it_and_a_waived_one_says_by_whom(tmp_path: Path) -> None:
+def test_a_failure_has_pytests_text_and_what_may_explain_it_and_a_waived_one_says_by_whom(
+    tmp_path: Path,
+) -> None:
     suite = written(tmp_path)
     (failure,) = suite.iter("failure")
     assert (failure.text or "").splitlines() == ["the traceback", str(next(iter(known_issues())))]
-    waived = next(case.find("skipped") for case in suite.findall("testcase") if case.get("name") == "test_demo_5")
+    waived = next(
+        case.find("skipped")
+        for case in suite.findall("testcase")
+        if case.get("name") == "test_demo_5"
+    )
     assert waived is not None
     assert waived.get("message") == "VIOLATED: DEMO-5 says ?[1mso (waived: by jane)"
 
@@ -126,7 +147,9 @@ def test_the_file_alone_says_what_it_is_about(tmp_path: Path) -> None:
     assert "" not in told.values()
 
 
-def test_a_claims_case_is_called_by_its_id_and_a_failure_has_all_that_its_test_said(tmp_path: Path) -> None:
+def test_a_claims_case_is_called_by_its_id_and_a_failure_has_all_that_its_test_said(
+    tmp_path: Path,
+) -> None:
     junit.write_claims(report(), tmp_path / "claims.xml")
     suite = Xml.parse(tmp_path / "claims.xml").getroot().find("testsuite")
     assert suite is not None
@@ -140,9 +163,15 @@ def test_a_claims_case_is_called_by_its_id_and_a_failure_has_all_that_its_test_s
     assert failure.get("message") == "VIOLATED: DEMO-7 says ?[1mso"
     said = (failure.text or "").splitlines()
     assert said[:2] == [node_id("DEMO-7"), WHY.headline]
-    assert said[-3:] == ["  again     pytest --claim DEMO-7", "mend DEMO-7", str(next(iter(known_issues())))]
+    assert said[-3:] == [
+        "  again     pytest --claim DEMO-7",
+        "mend DEMO-7",
+        str(next(iter(known_issues()))),
+    ]
     assert "  said     ?[31mred?" in said
-    waived = next(case.find("skipped") for case in suite.findall("testcase") if case.get("name") == "DEMO-5")
+    waived = next(
+        case.find("skipped") for case in suite.findall("testcase") if case.get("name") == "DEMO-5"
+    )
     assert waived is not None
     assert waived.get("message") == "VIOLATED: DEMO-5 says ?[1mso (waived: by jane)"
     demo = next(case for case in suite.findall("testcase") if case.get("name") == "DEMO-7")

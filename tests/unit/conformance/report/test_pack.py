@@ -16,7 +16,9 @@ from conformance.report.pack import HIDDEN, pack, scrubbed
 from tests.unit.conformance.qualify.reports import NEW, decided
 from tests.unit.conformance.report.test_page import plain
 
-TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"
+TOKEN = (
+    "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"
+)
 BODY = "MIIEpAIBAAKCAQEA7yzQbkMHT+fake+key+body+of+a+test=="
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n{BODY}\n-----END RSA PRIVATE KEY-----"
 CUT = f"-----BEGIN CERTIFICATE-----\n{BODY}"
@@ -48,9 +50,7 @@ joined with {SECRETS["kubeadm"]}, cloned with {SECRETS["github"]}
 {CUT}
 """
 KUBECONFIG = f"apiVersion: v1\nkind: Config\nusers:\n- name: me\n  user:\n    token: {TOKEN}\n"
-KEPT = (
-    "calico-node on windows-2019 says: policy default/allow is active, from 192.168.1.77:8080 to C:\\CalicoWindows\\log"
-)
+KEPT = "calico-node on windows-2019 says: policy default/allow is active, from 192.168.1.77:8080 to C:\\CalicoWindows\\log"
 
 
 def a_run(folder: Path) -> Path:
@@ -64,16 +64,29 @@ def a_run(folder: Path) -> Path:
         decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": told},
         notes=[told],
         command=f"pytest --kubeconfig=/srv/secret-place/lane.yaml --report-dir={run.parent}",
-        cluster={"how": "kubeconfig", "why": "", "label": "https://api.internal.example:6443, kubeconfig lane.yaml"},
+        cluster={
+            "how": "kubeconfig",
+            "why": "",
+            "label": "https://api.internal.example:6443, kubeconfig lane.yaml",
+        },
     )
     (run / "conformance.json").write_text(json.dumps(whole))
-    (run / "report.html").write_text(f"<pre>{told}</pre><p title='{json.dumps(told)}'>".replace('"', "&#34;"))
+    (run / "report.html").write_text(
+        f"<pre>{told}</pre><p title='{json.dumps(told)}'>".replace('"', "&#34;")
+    )
     xml = Xml.Element("testsuites")
     Xml.SubElement(xml, "failure", message=told).text = told
     Xml.ElementTree(xml).write(run / "junit.xml")
-    for place in (attached / "log.txt", attached / "objects.yaml", run / "transcript-gw0.txt", run / "lab" / "lab.log"):
+    for place in (
+        attached / "log.txt",
+        attached / "objects.yaml",
+        run / "transcript-gw0.txt",
+        run / "lab" / "lab.log",
+    ):
         place.write_text(f"{told} https://api.internal.example:6443 /srv/secret-place/lane.yaml")
-    (run / "allure" / "1-result.json").write_text(json.dumps({"message": json.dumps({"inner": told})}))
+    (run / "allure" / "1-result.json").write_text(
+        json.dumps({"message": json.dumps({"inner": told})})
+    )
     (run / "allure" / "2-attachment.txt").write_text(KUBECONFIG)
     (run / "lab" / "kubeconfig").write_text(KUBECONFIG)
     (attached / "lane.yaml").write_text(KUBECONFIG)
@@ -101,8 +114,21 @@ def test_nothing_that_was_planted_is_in_the_archive_and_what_a_reader_needs_is(
     assert main(["pack", str(run)]) == 0
     said = capsys.readouterr().out
     found = contents(tmp_path / f"{run.name}.zip")
-    planted = [*SECRETS.values(), BODY, "home-of-jane", "jane/", "secret-place", "api.internal.example", str(tmp_path)]
-    leaks = [(name, secret) for name, body in found.items() for secret in planted if secret.encode() in body]
+    planted = [
+        *SECRETS.values(),
+        BODY,
+        "home-of-jane",
+        "jane/",
+        "secret-place",
+        "api.internal.example",
+        str(tmp_path),
+    ]
+    leaks = [
+        (name, secret)
+        for name, body in found.items()
+        for secret in planted
+        if secret.encode() in body
+    ]
     assert leaks == []
     assert "/home/" not in str(found)
     assert sorted(found) == [
@@ -119,13 +145,24 @@ def test_nothing_that_was_planted_is_in_the_archive_and_what_a_reader_needs_is(
     assert KEPT.encode() in found["attachments/one/log.txt"]
     assert found["attachments/one/packets.pcap"] == b"\xd4\xc3\xb2\xa1 packets"
     assert all(
-        name in said for name in ("lab/kubeconfig", "attachments/one/lane.yaml", "notes.swp", "link.txt", "one/linked")
+        name in said
+        for name in (
+            "lab/kubeconfig",
+            "attachments/one/lane.yaml",
+            "notes.swp",
+            "link.txt",
+            "one/linked",
+        )
     )
     assert "allure.html" in said
 
 
-def test_the_runs_own_folder_is_removed_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.report.pack._HOMES", re.compile("(?!)"))  # as if it were in no usual home
+def test_the_runs_own_folder_is_removed_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "conformance.report.pack._HOMES", re.compile("(?!)")
+    )  # as if it were in no usual home
     run = a_run(tmp_path)
     (run / "own.txt").write_text(f"in {run}/lab and {run.parent}/latest")
     pack(run, tmp_path / "run.zip", ())
@@ -153,17 +190,28 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_a_name_that_says_so_hides_its_value_in_any_writing() -> None:
-    for text in ("token=abcdef123", "token: 'abcdef123'", '\\"token\\": \\"abcdef123\\"', "token&#34;: &#34;abcdef123"):
+    for text in (
+        "token=abcdef123",
+        "token: 'abcdef123'",
+        '\\"token\\": \\"abcdef123\\"',
+        "token&#34;: &#34;abcdef123",
+    ):
         assert scrubbed(text) == text.replace("abcdef123", HIDDEN)
 
 
-def test_names_of_files_and_what_is_under_this_machines_own_folders_are_removed_too(tmp_path: Path) -> None:
+def test_names_of_files_and_what_is_under_this_machines_own_folders_are_removed_too(
+    tmp_path: Path,
+) -> None:
     run = a_run(tmp_path)
-    (run / "lab" / f"{SECRETS['cloud']}.txt").write_text("read from /opt/suite-of-jane/lib/x.py and /opt/other/y.py")
+    (run / "lab" / f"{SECRETS['cloud']}.txt").write_text(
+        "read from /opt/suite-of-jane/lib/x.py and /opt/other/y.py"
+    )
     inside, _ = pack(run, tmp_path / "run.zip", (Path("/opt/suite-of-jane"),))
     found = contents(tmp_path / "run.zip")
     assert f"lab/{SECRETS['cloud']}.txt" in inside, "who packs is told what it is called here"
-    assert found[f"lab/{HIDDEN}.txt"] == b"read from (here)/suite-of-jane/lib/x.py and /opt/other/y.py"
+    assert (
+        found[f"lab/{HIDDEN}.txt"] == b"read from (here)/suite-of-jane/lib/x.py and /opt/other/y.py"
+    )
 
 
 def test_where_it_cannot_be_written_whole_what_was_there_stays_and_nothing_is_left(
@@ -180,10 +228,14 @@ def test_where_it_cannot_be_written_whole_what_was_there_stays_and_nothing_is_le
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
     with pytest.raises(OSError, match="no space left"):
         pack(run, folder / "run.zip", ())
-    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("run.zip", "of before")]
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [
+        ("run.zip", "of before")
+    ]
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_no_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["pack", str(tmp_path)]) == 4
     assert "no folder of a run" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -197,11 +249,18 @@ def test_an_archive_that_cannot_be_made_is_told_by_the_name_that_was_given(
     assert capsys.readouterr().err == f"ERROR: {tmp_path}/none/x.zip: No such file or directory\n"
 
 
-def test_a_path_at_the_begin_of_a_line_goes_in_any_writing_and_a_short_folder_takes_nothing_else_with_it() -> None:
-    assert scrubbed(json.dumps("told by\n/home/jane/suite/x.py")) == json.dumps("told by\n(here)/x.py")
+def test_a_path_at_the_begin_of_a_line_goes_in_any_writing_and_a_short_folder_takes_nothing_else_with_it() -> (
+    None
+):
+    assert scrubbed(json.dumps("told by\n/home/jane/suite/x.py")) == json.dumps(
+        "told by\n(here)/x.py"
+    )
     for text in ("<p>a</p></a>", "apis/apps/v1", "/apple/x", "x/app/y", "/application"):
         assert scrubbed(text, ["/app", "/a", "/p"]) == text
-    assert scrubbed("read /app/lib/x.py and /app: 3", ["/app"]) == "read (here)/app/lib/x.py and (here)/app: 3"
+    assert (
+        scrubbed("read /app/lib/x.py and /app: 3", ["/app"])
+        == "read (here)/app/lib/x.py and (here)/app: 3"
+    )
 
 
 def test_an_archive_among_a_run_s_own_files_is_not_told_of(tmp_path: Path) -> None:

@@ -41,18 +41,31 @@ LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
 
 
 def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
-    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core on 20348", "waived": []}
+    gate = {
+        "name": "core",
+        "build": NEW,
+        "answer": "incomplete",
+        "headline": "core on 20348",
+        "waived": [],
+    }
     one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
-    page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate | {"obstacles": []}]})
+    page = render(
+        plain(LEAK)
+        | {"gates": [one, one | {"headline": "core on 17763"}, gate | {"obstacles": []}]}
+    )
     assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
     assert "<h3>core on 20348</h3>\n<h3>core on 17763</h3>" in page
     assert page.count('<article class="gate') == 2
 
 
 def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
-    whole = plain(LEAK, decided("DEMO-5", {OLD: "VIOLATED"}), decided("DEMO-2", {OLD: "INCONCLUSIVE"}))
+    whole = plain(
+        LEAK, decided("DEMO-5", {OLD: "VIOLATED"}), decided("DEMO-2", {OLD: "INCONCLUSIVE"})
+    )
     why = "windows-2019 does not enforce the policy"
-    whole["tests"] = [{"test": one["test"], "verdict": "VIOLATED", "cause": why} for one in results_of(whole)]
+    whole["tests"] = [
+        {"test": one["test"], "verdict": "VIOLATED", "cause": why} for one in results_of(whole)
+    ]
     page = render(whole)
     assert "<h1>2 claims are violated, for one reason</h1>" in page
     table = page.partition('<section id="violated">')[2].partition("</section>")[0]
@@ -70,30 +83,51 @@ def results_of(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
-    gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
-    assert "<h1>Qualified: core; beyond that DEMO-7 violated</h1>" in render(plain(LEAK) | {"gates": [gate]})
+    gate = {
+        "name": "core",
+        "build": NEW,
+        "answer": "qualified",
+        "headline": "h",
+        "obstacles": [],
+        "waived": [],
+    }
+    assert "<h1>Qualified: core; beyond that DEMO-7 violated</h1>" in render(
+        plain(LEAK) | {"gates": [gate]}
+    )
     good = decided("DEMO-7", {NEW: "CONFIRMED"})
     assert "<h1>Qualified: core</h1>" in render(plain(good) | {"gates": [gate]})
     lab = plain(good, evidence="lab") | {"gates": [gate]}
     assert "<h1>Would qualify: core; a lab qualifies nothing</h1>" in render(lab)
     assert "qualifies no release" in render(lab)
-    assert "<h1>Incomplete: core</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
+    assert "<h1>Incomplete: core</h1>" in render(
+        plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]}
+    )
 
 
 def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
     whole = plain(LEAK)
     whole["claims"][0] |= {"applies": "it is about this cluster: mode vxlan (IPPool default)"}
     page = render(whole)
-    assert "<dt>Why it applies</dt><dd>it is about this cluster: mode vxlan (IPPool default)</dd>" in page
-    pairs = re.findall(
-        r"<details class=\"pairs\"><summary><span class=\"v v-(\w+)\">\w+</span> ([^<]*)</summary>", page
+    assert (
+        "<dt>Why it applies</dt><dd>it is about this cluster: mode vxlan (IPPool default)</dd>"
+        in page
     )
-    assert pairs == [("VIOLATED", f"1 pair, Windows {OLD}"), ("CONFIRMED", f"1 pair, reached, Windows {NEW}")]
+    pairs = re.findall(
+        r"<details class=\"pairs\"><summary><span class=\"v v-(\w+)\">\w+</span> ([^<]*)</summary>",
+        page,
+    )
+    assert pairs == [
+        ("VIOLATED", f"1 pair, Windows {OLD}"),
+        ("CONFIRMED", f"1 pair, reached, Windows {NEW}"),
+    ]
 
 
 def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
     reason = "DEMO-7: windows-2019 was lost: " + "very long " * 100
-    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": reason}, decided("DEMO-6", {NEW: "VIOLATED"}))
+    whole = plain(
+        decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": reason},
+        decided("DEMO-6", {NEW: "VIOLATED"}),
+    )
     first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
     assert len(first) < 2000
     assert " ...</td>" in first
@@ -103,12 +137,18 @@ def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
     ]  # fmt: skip
     first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
     assert first.count("windows-2019 was lost") == 1
-    lines = [line for line, _ in terminal.summary(whole, Path("x")) if "windows-2019 was lost" in line]
+    lines = [
+        line for line, _ in terminal.summary(whole, Path("x")) if "windows-2019 was lost" in line
+    ]
     assert lines == ["windows-2019 was lost: 2 claims fail of that"]
 
 
 def test_each_build_has_its_own_verdict() -> None:
-    row = re.search(r'id="builds".*?<tr><th scope="row"><a href="#DEMO-7">.*?</tr>', render(plain(LEAK)), re.DOTALL)
+    row = re.search(
+        r'id="builds".*?<tr><th scope="row"><a href="#DEMO-7">.*?</tr>',
+        render(plain(LEAK)),
+        re.DOTALL,
+    )
     assert row is not None
     assert re.findall(r">(VIOLATED|CONFIRMED)<", row[0]) == ["VIOLATED", "CONFIRMED"]
 
@@ -146,11 +186,15 @@ def test_what_a_failure_left_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     assert "<img" not in page
 
 
-def test_of_many_files_each_shows_less_so_that_the_page_does_not_grow_with_them(tmp_path: Path) -> None:
+def test_of_many_files_each_shows_less_so_that_the_page_does_not_grow_with_them(
+    tmp_path: Path,
+) -> None:
     names = [f"{number}.txt" for number in range(400)]
     for name in names:
         (tmp_path / name).write_text("x" * 30_000)
-    (found,) = bundles({"tests": [{"test": "t", "verdict": "VIOLATED", "attachments": names}]}, tmp_path).values()
+    (found,) = bundles(
+        {"tests": [{"test": "t", "verdict": "VIOLATED", "attachments": names}]}, tmp_path
+    ).values()
     assert [name for name, _ in found] == names
     assert 400_000 <= sum(len(text) for _, text in found) < 430_000
 
@@ -160,7 +204,12 @@ def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
         "workload": "calico-node-windows", "container": "felix", "image": "calico/node:v3.31.2", "version": "v3.31.2",
         "digest": "sha256:" + "a" * 64, "nodes": ["win-0"],
     }  # fmt: skip
-    installed = {"cluster_uid": "u-1", "components": [one], "kubelets": {"win-0": "v1.34.1"}, "unread": []}
+    installed = {
+        "cluster_uid": "u-1",
+        "components": [one],
+        "kubelets": {"win-0": "v1.34.1"},
+        "unread": [],
+    }
     page = render(plain(LEAK) | {"installed": installed, "covered": {"win-0": "build 20348"}})
     assert "covered: build 20348" in page
     assert "not covered" in page
@@ -185,7 +234,10 @@ def test_what_may_tell_nodes_of_one_build_apart_is_told_with_the_nodes_that_have
     whole = plain(LEAK)
     windows = [node for node in whole["facts"]["nodes"] if node["os"] == "windows"]
     for node in windows:
-        node["differences"] = {"value": {"LanguageMode": "FullLanguage"}, "source": "a look into the node"}
+        node["differences"] = {
+            "value": {"LanguageMode": "FullLanguage"},
+            "source": "a look into the node",
+        }
     page = render(whole)
     names = ", ".join(node["name"] for node in windows)
     assert f"LanguageMode</th><td>FullLanguage</td><td>{names}</td>" in page
@@ -194,13 +246,29 @@ def test_what_may_tell_nodes_of_one_build_apart_is_told_with_the_nodes_that_have
 
 def test_each_recovery_has_a_bar_the_longest_first() -> None:
     slow, quick = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-2", {NEW: "CONFIRMED"})
-    quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
+    quick["measured"], slow["measured"] = (
+        {"seconds to a new connection": 2.0},
+        {"seconds to a new connection": 9.0},
+    )
     drawing = render(plain(quick, slow)).partition('id="recovery"')[2].partition("</svg>")[0]
-    assert re.findall(r"(RST-\d|\d\.\d\d s)</text>", drawing) == ["RST-1", "9.00 s", "RST-2", "2.00 s"]
+    assert re.findall(r"(RST-\d|\d\.\d\d s)</text>", drawing) == [
+        "RST-1",
+        "9.00 s",
+        "RST-2",
+        "2.00 s",
+    ]
 
 
 def test_a_long_difference_does_not_push_the_answer_away_and_says_how_much_it_is() -> None:
-    lines = ["old  a", "new  b", "", "Worse (1)", "  DEMO-7: CONFIRMED -> VIOLATED", "", "Decided now (40)"]
+    lines = [
+        "old  a",
+        "new  b",
+        "",
+        "Worse (1)",
+        "  DEMO-7: CONFIRMED -> VIOLATED",
+        "",
+        "Decided now (40)",
+    ]
     short = render(plain(LEAK), difference=lines)
     assert "<details open><summary>Worse (1), Decided now (40)</summary>" in short
     assert "<details><summary>Worse (1), Decided now (40)</summary>" in render(
@@ -222,15 +290,22 @@ def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> N
     assert "</b><br>DEMO-7 was VIOLATED</td>" in first, "what was seen"
     assert "<code><span>pytest</span> <span>--claim DEMO-7</span></code>" in first
     assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
-    assert page.index('<details class="claim" id="DEMO-7"') < page.index('<details class="claim" id="CONN-1"')
+    assert page.index('<details class="claim" id="DEMO-7"') < page.index(
+        '<details class="claim" id="CONN-1"'
+    )
 
 
 def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
     whole = plain(LEAK)
-    told = {"lines": {"because": "the policy"}, "again": "pytest --claim DEMO-7 --kubeconfig=/home/me/k -n auto"}
+    told = {
+        "lines": {"because": "the policy"},
+        "again": "pytest --claim DEMO-7 --kubeconfig=/home/me/k -n auto",
+    }
     failed = [result["test"] for claim in whole["claims"] for result in claim["results"]]
     whole["tests"] = [{"test": name, "verdict": "VIOLATED", "explanation": told} for name in failed]
-    whole["run"]["cluster"]["label"] = "lab default, https://127.0.0.1:4, kubeconfig /tmp/x, context hybridlab"
+    whole["run"]["cluster"]["label"] = (
+        "lab default, https://127.0.0.1:4, kubeconfig /tmp/x, context hybridlab"
+    )
     page = render(whole)
     assert '<dt>because</dt><dd class="text">the policy</dd>' in page
     assert 'data-copy="pytest --claim DEMO-7 --kubeconfig=k -n auto"' in page
@@ -258,9 +333,16 @@ def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes
 ) -> None:
     """Else it starts a lab, which does not fail."""
     results = [{"test": f"t{number}", "verdict": "VIOLATED"} for number in range(len(again))]
-    claim = {"id": "DEMO-7", "verdict": "VIOLATED", "results": [*results, {"test": "good", "verdict": "CONFIRMED"}]}
+    claim = {
+        "id": "DEMO-7",
+        "verdict": "VIOLATED",
+        "results": [*results, {"test": "good", "verdict": "CONFIRMED"}],
+    }
     tests = {
-        f"t{number}": {"explanation": {"again": text} if text else None, "exclusive": text * (text == "alone")}
+        f"t{number}": {
+            "explanation": {"again": text} if text else None,
+            "exclusive": text * (text == "alone"),
+        }
         for number, text in enumerate(again)
     }
     assert run_again(claim, tests, command) == expected
@@ -268,30 +350,40 @@ def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes
 
 def test_pairs_that_say_the_same_are_one_line_for_each_set_of_targets() -> None:
     whole = plain(decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"}))
-    result = whole["claims"][[claim["id"] for claim in whole["claims"]].index("DEMO-7")]["results"][0]
+    result = whole["claims"][[claim["id"] for claim in whole["claims"]].index("DEMO-7")]["results"][
+        0
+    ]
     one = result["decisions"][0]
-    result["decisions"] = [one | {"source": source, "target": to} for source in ("l-1", "l-2") for to in ("w-1", "w-2")]
+    result["decisions"] = [
+        one | {"source": source, "target": to} for source in ("l-1", "l-2") for to in ("w-1", "w-2")
+    ]
     page = render(whole)
     assert '<span class="soft">4 pairs</span>' in page
     assert "<ul><li>l-1, l-2 to w-1, w-2</li></ul>" in page
 
 
 def test_many_parts_stand_behind_a_fold_the_failed_ones_before_it() -> None:
-    good = [decided("POL-1", {NEW: "CONFIRMED"}) | {"part": f"part {number}"} for number in range(20)]
+    good = [
+        decided("POL-1", {NEW: "CONFIRMED"}) | {"part": f"part {number}"} for number in range(20)
+    ]
     bad = decided("POL-1", {NEW: "VIOLATED"}) | {"part": "the bad one"}
     page = render(plain(*good, bad))
     claim = page[page.index('id="POL-1"') : page.index("</details>", page.index('class="more"'))]
     assert re.findall(r'class="part"( open)?><summary><span class="v v-(\w+)">', claim)[:2] == [
         (" open", "VIOLATED"), ("", "CONFIRMED")
     ]  # fmt: skip
-    assert "<summary>17 more: 17 CONFIRMED</summary>" in claim, "the open one takes the room of others"
+    assert "<summary>17 more: 17 CONFIRMED</summary>" in claim, (
+        "the open one takes the room of others"
+    )
     assert "<summary>12 more: 12 CONFIRMED</summary>" in render(plain(*good))
 
 
 def test_files_of_a_failure_are_links_where_the_page_lies_beside_them(tmp_path: Path) -> None:
     whole = plain(LEAK)
     test = next(result["test"] for claim in whole["claims"] for result in claim["results"])
-    whole["tests"] = [{"test": test, "verdict": "VIOLATED", "attachments": ["attachments/one/packets.pcap"]}]
+    whole["tests"] = [
+        {"test": test, "verdict": "VIOLATED", "attachments": ["attachments/one/packets.pcap"]}
+    ]
     (tmp_path / "elsewhere").mkdir()
     for place, link in ((tmp_path, True), (tmp_path / "elsewhere", False)):
         write(whole, place / "report.html", folder=tmp_path)
@@ -324,19 +416,25 @@ def test_what_was_correct_at_once_for_good_has_one_bar() -> None:
         (slow, ["first correct", "correct for good", "leaked until"]),
     ):
         chart = effect_chart(
-            "windows closed", {"first_correct": quick, "stable": stable, "exposure": quick, "changes": 2}
+            "windows closed",
+            {"first_correct": quick, "stable": stable, "exposure": quick, "changes": 2},
         )
         assert [row["label"] for row in chart["rows"]] == labels
 
 
 def test_a_gate_says_once_what_it_says_of_several_claims() -> None:
     gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "h", "waived": []}
-    lines = ["POL-1 not selected: the selection leaves it out", "SVC-2 not selected: the selection leaves it out"]
+    lines = [
+        "POL-1 not selected: the selection leaves it out",
+        "SVC-2 not selected: the selection leaves it out",
+    ]
     page = render(plain(LEAK) | {"gates": [gate | {"obstacles": lines}]})
     assert "<li>POL-1, SVC-2 not selected: the selection leaves it out</li>" in page
 
 
-def test_a_claim_tells_all_that_is_known_of_it_and_its_known_issues_on_the_first_screen_too() -> None:
+def test_a_claim_tells_all_that_is_known_of_it_and_its_known_issues_on_the_first_screen_too() -> (
+    None
+):
     whole = plain(LEAK)
     claim = next(claim for claim in whole["claims"] if claim["id"] == "DEMO-7")
     claim |= {
@@ -350,13 +448,19 @@ def test_a_claim_tells_all_that_is_known_of_it_and_its_known_issues_on_the_first
     page = render(whole | {"waived": {"DEMO-7": "DEMO-7, waived by jane"}})
     first, _, below = page.partition('<details class="claim"')
     assert "<br>known to happen on 17763</td>" in first
-    assert '<section id="waivers"><h2>Waivers in use</h2><ul><li>DEMO-7, waived by jane</li></ul>' in first
+    assert (
+        '<section id="waivers"><h2>Waivers in use</h2><ul><li>DEMO-7, waived by jane</li></ul>'
+        in first
+    )
     told = below[: below.index('class="part"')]
     assert dict(re.findall(r"<dt>([^<]*)</dt><dd[^>]*>([^<]*)</dd>", told)).items() >= {
         "Known issue": "known to happen on 17763", "Danger": "it cuts connections", "What to do": "set it to true",
         "How far": "closed paths alone", "Waived": "DEMO-7, waived by jane",
     }.items()  # fmt: skip
-    assert "1 part is not about this cluster</summary><ul><li><b>by BGP</b>: this cluster has none</li></ul>" in told
+    assert (
+        "1 part is not about this cluster</summary><ul><li><b>by BGP</b>: this cluster has none</li></ul>"
+        in told
+    )
     assert "1 part without verdict</summary><ul><li>linux-&gt;windows</li></ul>" in told
 
 
@@ -375,20 +479,36 @@ def test_claims_that_are_not_about_the_cluster_are_behind_one_line_that_counts_t
         claim |= {"verdict": "NOT_APPLICABLE", "results": []}
     page = render(whole)
     assert "3 not about this cluster" in re.sub(r"<[^>]*>", "", page)
-    group = next(part for part in page.split('<details class="group"') if "not about this cluster" in part[:300])
+    group = next(
+        part
+        for part in page.split('<details class="group"')
+        if "not about this cluster" in part[:300]
+    )
     assert re.findall(r'class="claim" id="([^"]*)"', group) == [claim["id"] for claim in others]
 
 
-def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived_in_the_colour_of_its_answer() -> None:
-    gate = {"name": "core", "build": NEW, "answer": "not qualified", "headline": "core on 20348: not qualified"}
-    page = render(plain(LEAK) | {"gates": [gate | {"obstacles": ["DEMO-7 VIOLATED"], "waived": ["DEMO-5, by jane"]}]})
+def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived_in_the_colour_of_its_answer() -> (
+    None
+):
+    gate = {
+        "name": "core",
+        "build": NEW,
+        "answer": "not qualified",
+        "headline": "core on 20348: not qualified",
+    }
+    page = render(
+        plain(LEAK)
+        | {"gates": [gate | {"obstacles": ["DEMO-7 VIOLATED"], "waived": ["DEMO-5, by jane"]}]}
+    )
     (told,) = re.findall(r'<article class="gate bad">\n(.*?)</article>', page, re.DOTALL)
     assert re.findall(r"<h3>(.*)</h3>|<li>(.*?)</li>", told) == [
         (gate["headline"], ""), ("", "DEMO-7 VIOLATED"), ("", "DEMO-5, by jane")
     ]  # fmt: skip
 
 
-def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_machine(tmp_path: Path) -> None:
+def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_machine(
+    tmp_path: Path,
+) -> None:
     said = f"token: abcdef0123456789 https://10.1.2.3:6443/api {Path.home()}/lane.yaml /srv/ci/lane.yaml"
     command = "pytest --kubeconfig=/srv/ci/lane.yaml '--waivers=C:\\jane doe\\w 1.yaml' suites/demo"
     failed = decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": said}
@@ -399,7 +519,10 @@ def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_mach
     for secret in ("abcdef0123456789", "10.1.2.3", f"{Path.home()}/", "/srv/ci", "jane"):
         assert secret not in page
     assert page.count("(here)/lane.yaml") >= 3
-    assert "Command: <code>pytest --kubeconfig=lane.yaml &#39;--waivers=w 1.yaml&#39; suites/demo</code>" in page
+    assert (
+        "Command: <code>pytest --kubeconfig=lane.yaml &#39;--waivers=w 1.yaml&#39; suites/demo</code>"
+        in page
+    )
 
 
 def test_what_no_screen_can_show_is_on_no_page(tmp_path: Path) -> None:
@@ -416,7 +539,9 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     claim |= {"holds": "the client waits in vain", "fails": "the client connects"}
     (result,) = claim["results"]
     result["measured"] = {"seconds to stable answer": 1.5, "MTU": 1350.0}
-    next(one for one in result["decisions"] if one["verdict"] == "CONFIRMED")["reason"] = "it stayed closed"
+    next(one for one in result["decisions"] if one["verdict"] == "CONFIRMED")["reason"] = (
+        "it stayed closed"
+    )
     whole["tests"] = [
         {
             "test": result["test"],
@@ -430,7 +555,10 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     assert "; seconds to stable answer: 1.5; MTU: 1350</p>" in page
     assert "<summary>all paths</summary><pre>a -&gt; b open</pre>" in page
     assert '<p class="text">it stayed closed</p>' in page
-    assert '<tr><th scope="row">pod-ip</th><td></td><td><span class="v v-VIOLATED">VIOLATED</span></td>' in page
+    assert (
+        '<tr><th scope="row">pod-ip</th><td></td><td><span class="v v-VIOLATED">VIOLATED</span></td>'
+        in page
+    )
     assert 'value="VIOLATED"> 1 VIOLATED</label>' in page
     demo = page.partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
     numbers = [int(number) for number in re.findall(r"<td[^>]*>(\d+)</td>", demo)]
@@ -442,15 +570,28 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
 
 
 def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:
-    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "core", "obstacles": [], "waived": []}
+    gate = {
+        "name": "core",
+        "build": NEW,
+        "answer": "incomplete",
+        "headline": "core",
+        "obstacles": [],
+        "waived": [],
+    }
     page = render(plain(LEAK) | {"gates": [gate]})
     gates = page.partition('<section id="gates">')[2].partition("</section>")[0]
-    assert '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>' in gates
+    assert (
+        '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>'
+        in gates
+    )
     assert "in no set that is required" not in render(plain(LEAK))
 
 
 def test_a_row_says_in_how_many_results_it_is_so_and_a_claim_why_where_no_row_says_it() -> None:
-    parts = [decided("CONN-3", {NEW: verdict}) | {"part": verdict} for verdict in ("VIOLATED", "CONFIRMED")]
+    parts = [
+        decided("CONN-3", {NEW: verdict}) | {"part": verdict}
+        for verdict in ("VIOLATED", "CONFIRMED")
+    ]
     whole = plain(*parts)
     claim = next(claim for claim in whole["claims"] if claim["id"] == "CONN-3")
     claim["reason"] = "CONN-3: of its own"

@@ -33,10 +33,14 @@ V = ClaimVerdict
 
 
 def result(verdict: V, part: str = "", claim: str = "CONN-1", reason: str = "") -> ClaimResult:
-    return ClaimResult(claim=claim, verdict=verdict, test=f"t::{part}", reason=reason or str(verdict), part=part)
+    return ClaimResult(
+        claim=claim, verdict=verdict, test=f"t::{part}", reason=reason or str(verdict), part=part
+    )
 
 
-def outcome(*results: ClaimResult, verdict: V | None = None, ran: bool = True, **more: object) -> TestOutcome:
+def outcome(
+    *results: ClaimResult, verdict: V | None = None, ran: bool = True, **more: object
+) -> TestOutcome:
     return TestOutcome(
         test=f"t::{id(results)}",
         verdict=verdict or results[0].verdict,
@@ -46,7 +50,9 @@ def outcome(*results: ClaimResult, verdict: V | None = None, ran: bool = True, *
     )
 
 
-def claim(*tests: TestOutcome, ident: str = "CONN-1", whole: bool = True, told: Facts | None = None) -> object:
+def claim(
+    *tests: TestOutcome, ident: str = "CONN-1", whole: bool = True, told: Facts | None = None
+) -> object:
     outcomes = claim_outcomes(catalog(), told or facts(), tests, whole=whole)
     return next(item for item in outcomes if item.claim.id == ident)
 
@@ -55,7 +61,9 @@ def test_what_is_installed_has_what_tells_windows_hosts_apart() -> None:
     known = facts(windows=2)
     one, other = (node.name for node in known.by_os("windows"))
     known = known.learnt("differences", one, Fact({"Culture": "en-US"}, "a look"))
-    known = known.learnt("update", one, Fact("KB5044281", "a look")).learnt("update", other, Fact(None, "unread"))
+    known = known.learnt("update", one, Fact("KB5044281", "a look")).learnt(
+        "update", other, Fact(None, "unread")
+    )
     whole = RunReport(
         run_id="r", started="s", seconds=1.0, exit_code=0, command="c", cluster={}, claims=(), tests=(), facts=known,
     )  # fmt: skip
@@ -63,12 +71,21 @@ def test_what_is_installed_has_what_tells_windows_hosts_apart() -> None:
     assert told["hosts"] == {one: {"KB": "KB5044281", "Culture": "en-US"}}
 
 
-@pytest.mark.parametrize("where", [{"where": "w1 to l1"}, {"cause": "Felix does not run on w1"}, {}])
+@pytest.mark.parametrize(
+    "where", [{"where": "w1 to l1"}, {"cause": "Felix does not run on w1"}, {}]
+)
 def test_a_part_has_its_path_below_where_the_first_line_names_nodes_and_a_long_line_is_whole_below(
     where: dict[str, str],
 ) -> None:
     long, path = f"CONN-1: {'word ' * 200}end", "ns/a (windows, node w1) -> 10.0.0.9:80/tcp"
-    failed = {"verdict": "VIOLATED", "part": "", "test": "t", "claim": "CONN-1", "reason": long, "measured": {}}
+    failed = {
+        "verdict": "VIOLATED",
+        "part": "",
+        "test": "t",
+        "claim": "CONN-1",
+        "reason": long,
+        "measured": {},
+    }
     told = {"headline": long, "path": path, "lines": {"because": "it is open"}, **where}
     (part,) = parts({"results": [failed]}, {"t": {"explanation": told}})
     assert part["told"].get("path") == (path if where else None)
@@ -131,8 +148,12 @@ def test_exit_codes_follow_verdicts(verdicts: list[V], status: int, code: int) -
     assert exit_code([outcome(result(verdict)) for verdict in verdicts], status) == code
 
 
-@pytest.mark.parametrize(("verdicts", "code"), [([V.CONFIRMED, V.INCONCLUSIVE], 7), ([V.VIOLATED], 1), ([], 7)])
-def test_a_machine_that_lacks_something_is_7_unless_a_claim_is_violated(verdicts: list[V], code: int) -> None:
+@pytest.mark.parametrize(
+    ("verdicts", "code"), [([V.CONFIRMED, V.INCONCLUSIVE], 7), ([V.VIOLATED], 1), ([], 7)]
+)
+def test_a_machine_that_lacks_something_is_7_unless_a_claim_is_violated(
+    verdicts: list[V], code: int
+) -> None:
     assert exit_code([outcome(result(verdict)) for verdict in verdicts], 7) == code
 
 
@@ -147,7 +168,12 @@ def test_planned_tests_that_vanished_are_never_green() -> None:
 def test_windows_tests_that_only_read_need_no_pod() -> None:
     assert exit_code([outcome(result(V.CONFIRMED), needs_windows=True)], 0) == 0
     assert exit_code([outcome(result(V.CONFIRMED), needs_windows=True, touched=("linux",))], 0) == 7
-    assert exit_code([outcome(result(V.CONFIRMED), needs_windows=True, touched=("linux", "windows"))], 0) == 0
+    assert (
+        exit_code(
+            [outcome(result(V.CONFIRMED), needs_windows=True, touched=("linux", "windows"))], 0
+        )
+        == 0
+    )
 
 
 def test_a_cell_of_the_matrix_is_its_worst_result() -> None:
@@ -159,7 +185,10 @@ def test_a_cell_of_the_matrix_is_its_worst_result() -> None:
             result(V.CONFIRMED, "no direction"),
         ]
     )
-    assert matrix == {"pod-ip": {"linux->windows": V.VIOLATED}, "cluster-ip": {"windows->linux": V.CONFIRMED}}
+    assert matrix == {
+        "pod-ip": {"linux->windows": V.VIOLATED},
+        "cluster-ip": {"windows->linux": V.CONFIRMED},
+    }
     assert render(matrix) == [
         "client -> server  L->L  L->W      W->L       W->W",
         "pod-ip            -     VIOLATED  -          -",
@@ -183,14 +212,23 @@ def observation() -> Observation:
         address="1",
         node_address="2",
     )
-    target = Target(host="10.0.0.1", port=80, protocol="tcp", path=Addressing.POD_IP, backends=(client,))
+    target = Target(
+        host="10.0.0.1", port=80, protocol="tcp", path=Addressing.POD_IP, backends=(client,)
+    )
     attempt = Attempt(source=client, kind=Kind.HTTP, give_up_after=5.0, target=target)
     return Observation(
-        attempt=attempt, verdict=Verdict.TIMED_OUT, at=1.0, seconds=5.0, body=b"\x00\xff", answers=("a",)
+        attempt=attempt,
+        verdict=Verdict.TIMED_OUT,
+        at=1.0,
+        seconds=5.0,
+        body=b"\x00\xff",
+        answers=("a",),
     )
 
 
-@pytest.mark.parametrize("shape", [observation(), facts(mode=None), result(V.LIFTED), outcome(result(V.CONFIRMED))])
+@pytest.mark.parametrize(
+    "shape", [observation(), facts(mode=None), result(V.LIFTED), outcome(result(V.CONFIRMED))]
+)
 def test_shapes_survive_the_way_through_json(shape: object) -> None:
     assert from_plain(type(shape), json.loads(json.dumps(to_plain(shape)))) == shape
 
@@ -229,7 +267,9 @@ def test_attachments_lie_in_their_test_s_folder_and_overwrite_nothing(tmp_path: 
     assert json.loads(attach.json("table", {"a": {1}.__class__}).read_text())
 
 
-@pytest.mark.parametrize(("text", "name"), [("../../etc", ".._.._etc"), ("", "unnamed"), ("a b/c", "a_b_c")])
+@pytest.mark.parametrize(
+    ("text", "name"), [("../../etc", ".._.._etc"), ("", "unnamed"), ("a b/c", "a_b_c")]
+)
 def test_names_of_attachments_stay_in_their_folder(text: str, name: str) -> None:
     assert slug(text) == name
     assert "/" not in slug(text)
@@ -335,18 +375,32 @@ def test_the_page_of_allure_asks_nobody_and_its_script_waits_for_its_data(tmp_pa
     (tmp_path / "page").write_text(f"<html><head><title>t</title></head>{script}{asks}<head>")
     call = stand_in_allure(tmp_path, f"mkdir html && cp {tmp_path}/page html/index.html")
     page = html.render(a_run(tmp_path), call).read_text()
-    policy = "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"  # no host, and no scheme of one
-    assert page.startswith(f'<html><head><meta http-equiv="Content-Security-Policy" content="{policy}"><title>')
+    policy = (
+        "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"  # no host, and no scheme of one
+    )
+    assert page.startswith(
+        f'<html><head><meta http-equiv="Content-Security-Policy" content="{policy}"><title>'
+    )
     assert page.count(policy) == 1
     assert '<script defer   src="data:text/javascript,1"></script>' in page
 
 
-def test_the_page_of_allure_names_no_address_of_an_api_and_no_path_of_a_machine(tmp_path: Path) -> None:
+def test_the_page_of_allure_names_no_address_of_an_api_and_no_path_of_a_machine(
+    tmp_path: Path,
+) -> None:
     run, address = a_run(tmp_path / "jane"), "https://api.internal.example:6443"
-    told = {"command": "pytest --kubeconfig=/srv/lane.yaml", "evidence": "lab", "cluster": {"label": address}}
+    told = {
+        "command": "pytest --kubeconfig=/srv/lane.yaml",
+        "evidence": "lab",
+        "cluster": {"label": address},
+    }
     (run / "conformance.json").write_text(json.dumps({"run": told}))
-    (run / "allure" / "environment.properties").write_text(f"cluster={address}, kubeconfig /srv/lane.yaml, in {run}\n")
-    call = stand_in_allure(tmp_path, 'mkdir html && cat "$2"/*.properties "$2"/*.json >html/index.html')
+    (run / "allure" / "environment.properties").write_text(
+        f"cluster={address}, kubeconfig /srv/lane.yaml, in {run}\n"
+    )
+    call = stand_in_allure(
+        tmp_path, 'mkdir html && cat "$2"/*.properties "$2"/*.json >html/index.html'
+    )
     assert (
         html.render(run, call).read_text()
         == f"cluster=(removed), kubeconfig (here)/lane.yaml, in (here)/{run.name}\n{{}}"

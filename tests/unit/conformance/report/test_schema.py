@@ -30,7 +30,9 @@ def test_the_schema_is_one() -> None:
     assert schema.schema()["properties"]["schema_version"]["enum"] == ["2", SCHEMA_VERSION]
 
 
-def test_a_report_of_the_newest_schema_explains_each_test_and_one_of_the_schema_before_is_read_without() -> None:
+def test_a_report_of_the_newest_schema_explains_each_test_and_one_of_the_schema_before_is_read_without() -> (
+    None
+):
     whole = kept("whole") | {"schema_version": SCHEMA_VERSION}
     assert schema.problems(whole) == []
     del whole["tests"][0]["explanation"]
@@ -42,11 +44,18 @@ def test_a_report_of_the_newest_schema_explains_each_test_and_one_of_the_schema_
     page = render(before)
     assert "<h1>Not qualified: policy</h1>" in page
     assert "node windows-2019)  expected TIMED_OUT, observed CONNECTED" in page
-    assert compare(stored("leak"), parse(kept("leak") | {"schema_version": SCHEMA_VERSION}, "new")).exit_code == 0
+    assert (
+        compare(
+            stored("leak"), parse(kept("leak") | {"schema_version": SCHEMA_VERSION}, "new")
+        ).exit_code
+        == 0
+    )
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_report_that_is_kept_fits_the_schema_and_has_nothing_that_it_does_not_describe(name: str) -> None:
+def test_a_report_that_is_kept_fits_the_schema_and_has_nothing_that_it_does_not_describe(
+    name: str,
+) -> None:
     assert schema.problems(kept(name)) == []
 
 
@@ -72,7 +81,9 @@ def test_its_words_are_those_of_the_suite() -> None:
     told = schema.schema()["$defs"]
     assert set(told["verdict"]["enum"]) == {str(verdict) for verdict in ClaimVerdict}
     assert set(told["claim"]["properties"]["kind"]["enum"]) == {str(kind) for kind in ClaimKind}
-    assert set(told["claim"]["properties"]["modality"]["enum"]) == {str(modality) for modality in Modality}
+    assert set(told["claim"]["properties"]["modality"]["enum"]) == {
+        str(modality) for modality in Modality
+    }
 
 
 def test_the_page_about_it_names_every_part_of_a_report() -> None:

@@ -17,7 +17,9 @@ from tests.golden.reports.texts import stored
 FELIX = "Felix does not run on windows-2019"
 
 
-def claim(ident: str, verdict: str | None, *, kind: str = "capability", reason: str = "", tests: int = 1) -> Any:
+def claim(
+    ident: str, verdict: str | None, *, kind: str = "capability", reason: str = "", tests: int = 1
+) -> Any:
     results = [{"test": ident, "verdict": verdict}] * tests
     return {"id": ident, "verdict": verdict, "kind": kind, "reason": reason, "results": results}
 
@@ -38,16 +40,20 @@ def test_words_tell_what_verdicts_do_not() -> None:
 
 def test_a_cause_of_several_claims_is_said_once_with_the_worst_first() -> None:
     plain = {
-        "claims": [claim("DEMO-5", "INCONCLUSIVE"), claim("PLAT-14", "VIOLATED"), claim("CONN-3", "VIOLATED")],
+        "claims": [
+            claim("DEMO-5", "INCONCLUSIVE"),
+            claim("PLAT-14", "VIOLATED"),
+            claim("CONN-3", "VIOLATED"),
+        ],
         "tests": [
             {"test": "DEMO-5", "cause": FELIX},
             {"test": "PLAT-14", "cause": FELIX},
             {"test": "CONN-3", "cause": "other"},
         ],
     }
-    assert {cause: [one["id"] for one in found] for cause, found in summed_up.causes(plain).items()} == {
-        FELIX: ["PLAT-14", "DEMO-5"]
-    }
+    assert {
+        cause: [one["id"] for one in found] for cause, found in summed_up.causes(plain).items()
+    } == {FELIX: ["PLAT-14", "DEMO-5"]}
 
 
 def test_what_policy_closes_and_is_open_comes_first_in_the_summary() -> None:
@@ -149,7 +155,9 @@ def test_claims_of_which_nothing_was_run_for_one_reason_are_a_line() -> None:
     plain: dict[str, Any] = copy.deepcopy(dict(stored("cut-short").plain))
     lines = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("NOT_RUN")]
     ended = "the run ended before it; run it again"
-    assert lines == [f"NOT_RUN      CONN-6, DEMO-7, DEMO-8, DEMO-9, IPAM-1, IPAM-3, IPAM-6, IPAM-8: {ended}"]
+    assert lines == [
+        f"NOT_RUN      CONN-6, DEMO-7, DEMO-8, DEMO-9, IPAM-1, IPAM-3, IPAM-6, IPAM-8: {ended}"
+    ]
     other = next(claim for claim in plain["claims"] if claim["id"] == "IPAM-1")
     other["decided_parts"] = ["linux"]
     lines = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("NOT_RUN")]
@@ -219,7 +227,9 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
         ("report: there  (exit code 1: a claim is VIOLATED)", "bad"),
     ]
     assert summed_up.beside_gates(plain | {"gates": []}) == []
-    assert summed_up.beside_gates(plain | {"waived": {}}) == ["DEMO-7"], "a gate that waives it has told of it"
+    assert summed_up.beside_gates(plain | {"waived": {}}) == ["DEMO-7"], (
+        "a gate that waives it has told of it"
+    )
     gate = {"name": "x", "waived": [], "obstacles": ["DEMO-7 VIOLATED: open"]}
     assert summed_up.beside_gates(plain | {"gates": [gate]}) == [], "in the way of one, and waived"
     plain["run"] |= {"exit_code": 0}
@@ -237,7 +247,11 @@ def test_of_several_parts_that_are_not_about_the_cluster_their_number_is_told(
     parts: dict[str, str], told: list[str]
 ) -> None:
     lines = terminal.summary(
-        {"run": {"exit_code": 0}, "claims": [told_of("CONN-6", "CONFIRMED", inapplicable_parts=parts)]}, Path("r")
+        {
+            "run": {"exit_code": 0},
+            "claims": [told_of("CONN-6", "CONFIRMED", inapplicable_parts=parts)],
+        },
+        Path("r"),
     )
     assert [line.strip() for line, _ in lines if "not about this cluster" in line] == told
 
@@ -248,11 +262,19 @@ def test_words_are_counted_in_the_order_of_their_weight() -> None:
 
 
 def test_gates_of_two_sets_and_those_that_waive_otherwise_stand_apart() -> None:
-    gate = {"name": "core", "answer": "qualified", "headline": "core", "obstacles": [], "waived": []}
+    gate = {
+        "name": "core",
+        "answer": "qualified",
+        "headline": "core",
+        "obstacles": [],
+        "waived": [],
+    }
     several = [gate, gate | {"waived": ["DEMO-7, by jane"]}, gate | {"name": "policy"}, gate]
     three = summed_up.gates({"claims": [], "gates": several})
     assert [len(one["headlines"]) for one in three] == [1, 1, 1, 1]
-    assert [len(one["headlines"]) for one in summed_up.gates({"claims": [], "gates": [gate, gate]})] == [2]
+    assert [
+        len(one["headlines"]) for one in summed_up.gates({"claims": [], "gates": [gate, gate]})
+    ] == [2]
 
 
 def test_a_gate_says_what_claims_fail_of_where_that_is_known_of_what_is_in_its_way() -> None:
@@ -263,7 +285,11 @@ def test_a_gate_says_what_claims_fail_of_where_that_is_known_of_what_is_in_its_w
         "A INCONCLUSIVE: b",
     ]
     plain = {
-        "claims": [claim("DEMO-5", "VIOLATED"), claim("DEMO-7", "VIOLATED"), claim("A", "VIOLATED")],
+        "claims": [
+            claim("DEMO-5", "VIOLATED"),
+            claim("DEMO-7", "VIOLATED"),
+            claim("A", "VIOLATED"),
+        ],
         "tests": [
             {"test": "DEMO-5", "cause": FELIX},
             {"test": "DEMO-7", "cause": FELIX},
@@ -271,7 +297,10 @@ def test_a_gate_says_what_claims_fail_of_where_that_is_known_of_what_is_in_its_w
         ],
         "gates": [gate],
     }
-    assert summed_up.gates(plain)[0]["obstacles"] == [f"DEMO-5, DEMO-7 (x) VIOLATED: {FELIX}", "A INCONCLUSIVE: b"]
+    assert summed_up.gates(plain)[0]["obstacles"] == [
+        f"DEMO-5, DEMO-7 (x) VIOLATED: {FELIX}",
+        "A INCONCLUSIVE: b",
+    ]
 
 
 def test_what_a_run_asked_and_how_long_policies_took_is_told_where_it_is_asked_for() -> None:

@@ -36,7 +36,10 @@ class StandInKube:
 
 
 def node_object(name: str, pods: int, memory: str = "4Gi") -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"pods": str(pods), "memory": memory}}}
+    return {
+        "metadata": {"name": name},
+        "status": {"allocatable": {"pods": str(pods), "memory": memory}},
+    }
 
 
 def pod(where: str, phase: str = "Running", memory: str = "256Mi") -> dict[str, Any]:
@@ -66,9 +69,17 @@ def test_room_is_what_blocks_and_kubelets_leave_on_each_windows_node() -> None:
 
 
 def test_room_is_memory_that_no_pod_requests() -> None:
-    pods = [pod("win-0"), pod("win-0", memory="1Gi"), pod("win-0", "Failed"), pod("win-1", memory="")]
+    pods = [
+        pod("win-0"),
+        pod("win-0", memory="1Gi"),
+        pod("win-0", "Failed"),
+        pod("win-1", memory=""),
+    ]
     found = room(Node=NODES, Pod=pods, IPAMBlock=[])
-    assert {name: one.memory for name, one in found.items()} == {"win-0": 4096 - 256 - 1024, "win-1": 4096}
+    assert {name: one.memory for name, one in found.items()} == {
+        "win-0": 4096 - 256 - 1024,
+        "win-1": 4096,
+    }
 
 
 def test_room_on_eks_is_what_its_vpc_leaves() -> None:
@@ -82,7 +93,10 @@ def test_room_on_eks_is_what_its_vpc_leaves() -> None:
 
 def test_a_full_node_has_no_negative_room() -> None:
     blocks = [block("win-0", 5), block("win-1", 3)]
-    assert addresses(Node=NODES, Pod=[pod("win-1")] * 40, IPAMBlock=blocks) == {"win-0": 5, "win-1": 0}
+    assert addresses(Node=NODES, Pod=[pod("win-1")] * 40, IPAMBlock=blocks) == {
+        "win-0": 5,
+        "win-1": 0,
+    }
 
 
 @pytest.mark.parametrize("forbidden", [(), ("IPAMBlock",)])
@@ -104,27 +118,47 @@ COVERAGE = [Covered(item, "x") for item in facts().nodes]
         (Workers(per_windows_node=9, at_most=3), {}, 3, "at most 3"),
         (Workers(agents=24), {}, 1, "16 agents, 16 a worker"),
         (Workers(agents=5, watch=0), {}, 1, "5 agents, 16 a worker"),
-        (Workers(), {"win-1": Room(addresses=13, memory=None)}, 1, "11 free addresses on win-1, 9 a worker"),
-        (Workers(), {"win-0": Room(addresses=90, memory=3512)}, 1, "3000 MiB free on win-0, 2304 a worker"),
+        (
+            Workers(),
+            {"win-1": Room(addresses=13, memory=None)},
+            1,
+            "11 free addresses on win-1, 9 a worker",
+        ),
+        (
+            Workers(),
+            {"win-0": Room(addresses=90, memory=3512)},
+            1,
+            "3000 MiB free on win-0, 2304 a worker",
+        ),
     ],
 )
 def test_the_scarcest_thing_that_the_watch_leaves_decides_how_many_workers_there_are_and_is_named(
     bounds: Workers, left: dict[str, Room], number: int, why: str
 ) -> None:
     found, told = workers_for(bounds, COVERAGE, left)
-    assert (found, told) == (number, f"{number} worker{'' if number == 1 else 's'} on 4 covered nodes: {why}")
+    assert (found, told) == (
+        number,
+        f"{number} worker{'' if number == 1 else 's'} on 4 covered nodes: {why}",
+    )
 
 
 @pytest.mark.parametrize(("files", "number"), [(1280, 1), (1600, 2), (4300, 8), (20_000, 8)])
-def test_a_low_hard_limit_of_open_files_bounds_the_workers_on_a_lab(files: int, number: int) -> None:
-    found, told = workers_for(Workers(per_windows_node=20, agents=1000), COVERAGE, {}, "", files)
+def test_a_low_hard_limit_of_open_files_bounds_the_workers_on_a_lab(
+    files: int, number: int
+) -> None:
+    found, told = workers_for(
+        Workers(per_windows_node=20, agents=1000), COVERAGE, {}, "", files=files
+    )
     assert found == number
     assert ("open files" in told) == (number < 8)
 
 
 def test_one_worker_is_enough_on_a_busy_machine_that_the_lab_shares() -> None:
     number, told = workers_for(Workers(), COVERAGE, {}, "a load of 9.3 on 2 cores")
-    assert (number, told) == (1, "1 worker on 4 covered nodes: a load of 9.3 on 2 cores, which the lab shares")
+    assert (number, told) == (
+        1,
+        "1 worker on 4 covered nodes: a load of 9.3 on 2 cores, which the lab shares",
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,11 +170,15 @@ def test_one_worker_is_enough_on_a_busy_machine_that_the_lab_shares() -> None:
         ("field", "https://127.0.0.1:6443, kubeconfig x", False),
     ],
 )
-def test_a_lab_at_a_loopback_address_shares_the_machine(evidence: str, label: str, shares: bool) -> None:
+def test_a_lab_at_a_loopback_address_shares_the_machine(
+    evidence: str, label: str, shares: bool
+) -> None:
     told = Inspection(facts=replace(facts(), evidence=evidence))  # type: ignore[arg-type]
     connection = Connection(how="kubeconfig", label=label)
     choice = Choice(how="kubeconfig", why="")
-    run = Run(choice=choice, settings=Settings(), directory=None, connection=connection, inspection=told)
+    run = Run(
+        choice=choice, settings=Settings(), directory=None, connection=connection, inspection=told
+    )
     assert run.shares_machine is shares
 
 

@@ -20,7 +20,14 @@ from conformance.model.observation import Observation, Verdict
 from conformance.probe.capture import CAPTURE
 from conformance.run import hns_text
 from conformance.run.capturing import Observe
-from conformance.run.evidence import PAIRS, Evidence, choose, failing_paths, seconds_to_read, to_capture
+from conformance.run.evidence import (
+    PAIRS,
+    Evidence,
+    choose,
+    failing_paths,
+    seconds_to_read,
+    to_capture,
+)
 from conformance.settings import load_timings
 
 NETWORK: dict[str, Any] = {
@@ -28,7 +35,14 @@ NETWORK: dict[str, Any] = {
     "Subnets": [{"AddressPrefix": "192.168.4.0/26", "GatewayAddress": "192.168.4.1",
                  "Policies": [{"Type": "VSID", "VSID": 4097}]}],
 }  # fmt: skip
-DENY = {"Type": "ACL", "Id": "", "Action": "Block", "Direction": "In", "Protocol": 256, "Priority": 1001}
+DENY = {
+    "Type": "ACL",
+    "Id": "",
+    "Action": "Block",
+    "Direction": "In",
+    "Protocol": 256,
+    "Priority": 1001,
+}
 ALLOW = {
     "Type": "ACL", "Id": "policy-p", "Action": "Allow", "Direction": "In", "Protocol": 6, "LocalPorts": "80",
     "RemoteAddresses": "10.1.0.5/32", "Priority": 1000,
@@ -95,7 +109,11 @@ class Cluster:
         if "pktmon" in argv[-1]:
             return ExecResult(0, b"Drop: 10.9.0.7 > 10.1.0.5\r\n", b"", 0.1)
         if CAPTURE.argv[-1] in argv:
-            return ExecResult(0, self.captured, b"PermissionError: no right", 0.1) if self.captured else DENIED
+            return (
+                ExecResult(0, self.captured, b"PermissionError: no right", 0.1)
+                if self.captured
+                else DENIED
+            )
         answer = self.endpoints if "Get-HnsEndpoint" in argv[-1] else self.networks
         if isinstance(answer, Exception):
             raise answer
@@ -106,7 +124,9 @@ DENIED = ExecResult(3, b"", b"PermissionError: [Errno 1] Operation not permitted
 
 
 @contextmanager
-def evidence(cluster: Cluster, within: float = 5.0, again: Observe | None = None) -> Iterator[Evidence]:
+def evidence(
+    cluster: Cluster, within: float = 5.0, again: Observe | None = None
+) -> Iterator[Evidence]:
     timings = load_timings()
     known: Any = cluster
     gathering = Evidence(
@@ -151,7 +171,9 @@ def test_a_failing_way_brings_its_endpoints_acls_the_vsid_and_felix_of_both_ends
 
 def test_a_secret_in_an_endpoints_policies_is_not_shown() -> None:
     with evidence(Cluster()) as gathering:
-        found = gathering.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
+        found = gathering.of(failure(way(CLIENT, SERVER)))[
+            "HNS endpoints of failing pairs on win-1"
+        ]
     assert "OutBoundNAT" in found
     assert "hidden" not in found
 
@@ -177,7 +199,9 @@ def test_a_host_that_does_not_answer_costs_no_more_than_the_time_there_is() -> N
     with evidence(Cluster(waits=threading.Event()), within=0.3) as gathering:
         found = gathering.of(failure(way(CLIENT, SERVER)))
         took = time.monotonic() - began
-    assert found["HNS endpoints of failing pairs on win-1"] == "(not gathered: no answer within 0.3 s)"
+    assert (
+        found["HNS endpoints of failing pairs on win-1"] == "(not gathered: no answer within 0.3 s)"
+    )
     assert "applied" in found["Felix around the failure on win-1"]
     assert took < 3
 
@@ -191,13 +215,19 @@ def test_a_host_that_does_not_answer_costs_no_more_than_the_time_there_is() -> N
     ],
     ids=["Calico's runs", "Calico's does not run", "Calico runs in no pod"],
 )
-def test_the_host_is_asked_in_calicos_pod_where_that_runs(pods: list[dict[str, Any]], asked: str) -> None:
+def test_the_host_is_asked_in_calicos_pod_where_that_runs(
+    pods: list[dict[str, Any]], asked: str
+) -> None:
     cluster = Cluster(pods=pods)
     with evidence(cluster) as gathering:
         found = gathering.of(failure(way(CLIENT, SERVER)))
     assert set(cluster.asked_in) == {asked}
     assert "VSID 4097" in found["HNS networks of win-1"]
-    assert pods or "no pod of calico-node is seen on node win-1" in found["Felix around the failure on win-1"]
+    assert (
+        pods
+        or "no pod of calico-node is seen on node win-1"
+        in found["Felix around the failure on win-1"]
+    )
 
 
 def test_a_failure_that_is_about_no_pair_brings_nothing() -> None:
@@ -205,7 +235,9 @@ def test_a_failure_that_is_about_no_pair_brings_nothing() -> None:
         assert gathering.of(EnvironmentBroken("an image cannot be pulled")) == {}
 
 
-def test_the_ways_of_a_failure_are_those_that_are_wrong_also_through_the_error_that_it_was_raised_from() -> None:
+def test_the_ways_of_a_failure_are_those_that_are_wrong_also_through_the_error_that_it_was_raised_from() -> (
+    None
+):
     bad, good = way(CLIENT, SERVER), way(SERVER, CLIENT)
     named = Nonconformance("POL-1 ...", seen=[seen(good, Verdict.CONNECTED), seen(bad)])
     named.paths = [bad]
@@ -213,7 +245,10 @@ def test_the_ways_of_a_failure_are_those_that_are_wrong_also_through_the_error_t
     outer = ControlBroken("witness failed", control="witness", seen=named.seen)
     outer.__cause__ = named
     assert failing_paths(outer) == [bad]
-    assert failing_paths(Nonconformance("sizes", seen=[seen(bad), seen(bad), seen(good)])) == [bad, good]
+    assert failing_paths(Nonconformance("sizes", seen=[seen(bad), seen(bad), seen(good)])) == [
+        bad,
+        good,
+    ]
 
 
 def test_pairs_of_nodes_are_few_different_and_with_windows_ends_first() -> None:
@@ -221,13 +256,17 @@ def test_pairs_of_nodes_are_few_different_and_with_windows_ends_first() -> None:
     linux = pod("other", "linux", "lin-2")
     chosen = choose([way(CLIENT, linux), *[way(CLIENT, end) for end in (SERVER, SERVER, *windows)]])
     assert [each.target.name for each in chosen if each.target] == [
-        f"{name}, windows, node {node}" for name, node in (("server", "win-1"), ("w0", "win-0"), ("w2", "win-2"))
+        f"{name}, windows, node {node}"
+        for name, node in (("server", "win-1"), ("w0", "win-0"), ("w2", "win-2"))
     ]
     assert choose([way(CLIENT, linux)]) == [way(CLIENT, linux)]
 
 
 def test_of_felix_log_what_came_just_before_the_first_attempt_belongs_to_a_failure_too() -> None:
-    first, last = seen(way(CLIENT, SERVER), at=time.time() - 30), seen(way(CLIENT, SERVER), at=time.time() - 1)
+    first, last = (
+        seen(way(CLIENT, SERVER), at=time.time() - 30),
+        seen(way(CLIENT, SERVER), at=time.time() - 1),
+    )
     assert 44 < seconds_to_read(Nonconformance("x", seen=[last, first])) < 47
 
 
@@ -256,7 +295,9 @@ def test_packets_of_one_failing_way_are_captured_on_both_nodes_while_it_is_tried
         return [seen(batch[0])]
 
     with evidence(cluster, again=again) as gathering:
-        found = gathering.of(failure(way(SERVER, pod("beside", "windows", "win-1")), way(CLIENT, SERVER)))
+        found = gathering.of(
+            failure(way(SERVER, pod("beside", "windows", "win-1")), way(CLIENT, SERVER))
+        )
     assert set(tried) == {way(CLIENT, SERVER)}
     assert found["packets on win-1"] == "Drop: 10.9.0.7 > 10.1.0.5"
     assert "eth0 out 10.1.0.5 > 10.9.0.7 TCP" in str(found["packets on lin-1"])
@@ -288,7 +329,10 @@ def test_without_the_option_nothing_is_captured_or_tried_again() -> None:
 
 
 def test_the_way_that_is_captured_leads_to_another_node_and_has_a_linux_end_if_one_does() -> None:
-    beside, across = way(SERVER, pod("beside", "windows", "win-1")), way(SERVER, pod("far", "windows", "win-2"))
+    beside, across = (
+        way(SERVER, pod("beside", "windows", "win-1")),
+        way(SERVER, pod("far", "windows", "win-2")),
+    )
     assert to_capture([beside, across, way(CLIENT, SERVER)]) == way(CLIENT, SERVER)
     assert to_capture([beside, across]) == across
     assert to_capture([beside]) == beside

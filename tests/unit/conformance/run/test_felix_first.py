@@ -26,13 +26,21 @@ def down(nodes: Sequence[str]) -> Mapping[str, str]:
 
 def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
     told = message.explanation(
-        ["DEMO-5"], PATH, expected="CONNECTED", because="x", seen=[], seconds=1.0, further={"do": "see CONN-3"}
+        ["DEMO-5"],
+        PATH,
+        expected="CONNECTED",
+        because="x",
+        seen=[],
+        seconds=1.0,
+        further={"do": "see CONN-3"},
     )
     error = ProbeBroken(message.of_control(told, "before the change"))
     error.paths = [PATH]
     assert say_first(error, NAMES, down) == CAUSE
     lines = str(error).splitlines()
-    assert lines[0].startswith(f"DEMO-5: {CAUSE}: control before the change failed: expected CONNECTED")
+    assert lines[0].startswith(
+        f"DEMO-5: {CAUSE}: control before the change failed: expected CONNECTED"
+    )
     assert lines[1].split() == ["path", *PATH.label.split()]
     assert "kubectl get pods" in lines[-1], "what to do is about Felix, not about paths"
 
@@ -40,12 +48,16 @@ def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
 def test_other_messages_begin_with_it_too() -> None:
     error = EnvironmentBroken("pod ns/web on node windows-1 is not Ready")
     assert say_first(error, NAMES, down) == CAUSE
-    assert str(error).startswith(f"{CAUSE} (felix CrashLoopBackOff, 3 restarts), while this was seen: pod ns/web")
+    assert str(error).startswith(
+        f"{CAUSE} (felix CrashLoopBackOff, 3 restarts), while this was seen: pod ns/web"
+    )
     assert say_first(error, NAMES, down) == CAUSE, "raised again for another test"
     assert str(error).count(CAUSE) == 1
 
 
-@pytest.mark.parametrize("text", ["node windows-10 is wrong", "node linux-1 is wrong", "nothing is known"])
+@pytest.mark.parametrize(
+    "text", ["node windows-10 is wrong", "node linux-1 is wrong", "nothing is known"]
+)
 def test_nothing_is_said_of_other_nodes(text: str) -> None:
     error = Nonconformance(text)
     assert say_first(error, NAMES, down) == ""

@@ -22,7 +22,9 @@ from conformance.verdicts.prospect import ClaimPart
 from tests.plugin.stand_in_cluster import facts, node
 
 CRD_ONLY = ["crd.projectcalico.org/v1"]
-DEMO = PlannedTest(test="t::a", parts=(ClaimPart(claim="DEMO-6"),), needs=Needs(calico_policy=True), otherwise=True)
+DEMO = PlannedTest(
+    test="t::a", parts=(ClaimPart(claim="DEMO-6"),), needs=Needs(calico_policy=True), otherwise=True
+)
 
 
 def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> None:
@@ -43,7 +45,11 @@ def test_claims_about_other_clusters_are_one_line_in_all() -> None:
 
 def test_every_claim_is_in_the_group_that_a_test_of_it_would_meet() -> None:
     cluster, settings = facts(calico_apis=CRD_ONLY, mode="policy-only"), Settings()
-    found = {claim: group for group in groups.groups(catalog(), cluster, settings) for claim in group.claims}
+    found = {
+        claim: group
+        for group in groups.groups(catalog(), cluster, settings)
+        for claim in group.claims
+    }
     assert found["VXLAN-1"].elsewhere
     assert not found["DEMO-5"].elsewhere
     assert "DEMO-6" not in found
@@ -57,19 +63,30 @@ def test_a_policy_that_kubernetes_can_write_too_needs_no_calico_api() -> None:
     assert plan.prospect_of(alone, catalog(), cluster, Settings()).verdict is ClaimVerdict.NOT_RUN
 
 
-def test_calicoctl_that_may_not_write_costs_what_calico_policies_decide_and_names_its_role() -> None:
+def test_calicoctl_that_may_not_write_costs_what_calico_policies_decide_and_names_its_role() -> (
+    None
+):
     cluster = facts(calico_apis=CRD_ONLY)
     lacking = {"calicoctl": ("create networkpolicies.crd.projectcalico.org (needed to write)",)}
     settings = Settings(calicoctl=Path("/bin/true"), lacking=lacking)
     prospect = plan.prospect_of(DEMO, catalog(), cluster, settings)
-    assert prospect.reason == "the run's user may not create networkpolicies.crd.projectcalico.org (needed to write)"
+    assert (
+        prospect.reason
+        == "the run's user may not create networkpolicies.crd.projectcalico.org (needed to write)"
+    )
     assert prospect.remedy == "bind the role of manifests/rbac/calicoctl.yaml"
-    other = PlannedTest(test="t::b", parts=(ClaimPart(claim="CONN-1"),), needs=Needs(), uses=("policies",))
+    other = PlannedTest(
+        test="t::b", parts=(ClaimPart(claim="CONN-1"),), needs=Needs(), uses=("policies",)
+    )
     assert plan.prospect_of(other, catalog(), cluster, settings).verdict is None
 
 
-@pytest.mark.parametrize(("ends", "said"), [(None, False), (9_000.0, False), (4_000.0, True), (900.0, True)])
-def test_a_token_that_ends_before_the_run_may_is_announced(*, ends: float | None, said: bool) -> None:
+@pytest.mark.parametrize(
+    ("ends", "said"), [(None, False), (9_000.0, False), (4_000.0, True), (900.0, True)]
+)
+def test_a_token_that_ends_before_the_run_may_is_announced(
+    *, ends: float | None, said: bool
+) -> None:
     line = token_line(ends, 60, now=1_000.0)
     assert bool(line) == said
     if ends == 4_000.0:
@@ -79,7 +96,9 @@ def test_a_token_that_ends_before_the_run_may_is_announced(*, ends: float | None
 
 
 def test_a_vni_that_nothing_carries_to_windows_nodes_is_said_before_the_run() -> None:
-    test = PlannedTest(test="t::a", parts=(ClaimPart(claim="VXLAN-10"),), needs=Needs(vni_delivery=True))
+    test = PlannedTest(
+        test="t::a", parts=(ClaimPart(claim="VXLAN-10"),), needs=Needs(vni_delivery=True)
+    )
     settings = Settings(disruptive=True, cluster_disruptive=True)
     assert plan.prospect_of(test, catalog(), facts(), settings).verdict is None
     by_hand = plan.prospect_of(test, catalog(), facts(install="manual"), settings)
@@ -100,7 +119,8 @@ def test_it_is_said_which_claims_kubernetes_policies_decided() -> None:
 def planned(kind: str, count: int) -> list[PlannedTest]:
     exclusivity = Exclusivity(kind=kind)  # type: ignore[arg-type]
     return [
-        PlannedTest(test=f"{kind}{number}", parts=(), needs=Needs(), exclusivity=exclusivity) for number in range(count)
+        PlannedTest(test=f"{kind}{number}", parts=(), needs=Needs(), exclusivity=exclusivity)
+        for number in range(count)
     ]
 
 
@@ -123,7 +143,9 @@ def exclusive(alone_on: OS | None, **settings: Any) -> Exclusivity:
     """The turn of a part of XOP-3 on a cluster of two Linux and two Windows nodes."""
     part = ClaimPart(claim="XOP-3", part=f"{alone_on} nodes", alone_on=alone_on)
     test = PlannedTest(test="t::felix", parts=(part,), needs=Needs(linux=1, windows=1))
-    (turn,) = plan.assign_exclusivity([test], catalog(), facts(), Settings(disruptive=True, **settings))
+    (turn,) = plan.assign_exclusivity(
+        [test], catalog(), facts(), Settings(disruptive=True, **settings)
+    )
     return turn
 
 

@@ -58,7 +58,9 @@ class Chairs:
 
     @property
     def bystanders(self) -> dict[str, Workload]:
-        several = (Seat("c", os, f"{os}-1", f"c-{os}", f"10.9.0.{len(os)}") for os in worlds.SYSTEMS)
+        several = (
+            Seat("c", os, f"{os}-1", f"c-{os}", f"10.9.0.{len(os)}") for os in worlds.SYSTEMS
+        )
         return {seat.node: pod(seat) for seat in several}
 
     def pod(self, seat: Seat) -> Workload:
@@ -110,13 +112,25 @@ class Rig(Network):
             self.asked_in_world.append((begun, way))
             seen = Seen.CONNECTED if passes else Seen.TIMED_OUT
             self.given.setdefault((seen, self.clears), set()).add(attempt.give_up_after)
-        return (begun + ROUND_TRIP, Seen.CONNECTED) if passes else (begun + attempt.give_up_after, Seen.TIMED_OUT)
+        return (
+            (begun + ROUND_TRIP, Seen.CONNECTED)
+            if passes
+            else (begun + attempt.give_up_after, Seen.TIMED_OUT)
+        )
 
     def expected(self, world: World) -> dict[Way, Verdict]:
         if id(world) not in self._expected:
-            objects = [*worlds.surroundings(world, SEATS, NAMESPACES), *world.filled(SEATS, NAMESPACES)]
+            objects = [
+                *worlds.surroundings(world, SEATS, NAMESPACES),
+                *world.filled(SEATS, NAMESPACES),
+            ]
             self._expected[id(world)] = {
-                (cell.source.address, cell.destination.address, cell.protocol, cell.port): cell.expected
+                (
+                    cell.source.address,
+                    cell.destination.address,
+                    cell.protocol,
+                    cell.port,
+                ): cell.expected
                 for cell in worlds.cells(objects, SEATS, world.claim)
             }
         return self._expected[id(world)]
@@ -127,7 +141,9 @@ def judged(world: World, timings: Timings = TIMINGS, **how: Any) -> Rig:
     rig = Rig(timings, **how)
     context = Context(claims=(world.claim,), keep=rig.kept.extend)
     ground: Any = rig
-    in_world = InWorld(rig, timings, context, rig.clock, ground=ground, world=world, replay="pytest --world=x.yaml")
+    in_world = InWorld(
+        rig, timings, context, rig.clock, ground=ground, world=world, replay="pytest --world=x.yaml"
+    )
     try:
         in_world.holds(because="so it is")
     except Exception as error:
@@ -166,13 +182,20 @@ def test_what_is_wrong_after_an_edit_alone_is_an_edit_that_is_not_honoured() -> 
     with pytest.raises(Nonconformance, match=NOT_HONOURED) as caught:
         judged(OPENED, reads=lambda rig: rig.shown[0] if rig.shown else None)
     kept = caught.value.rig.kept  # type: ignore[attr-defined]
-    wrong = [one.reason for one in kept if str(one.verdict) == "VIOLATED" and one.claim == "XPOL-12"]
+    wrong = [
+        one.reason for one in kept if str(one.verdict) == "VIOLATED" and one.claim == "XPOL-12"
+    ]
     assert wrong
-    assert all(re.search(f"-> .*expected CONNECTED, observed .*{NOT_HONOURED}", reason) for reason in wrong)
+    assert all(
+        re.search(f"-> .*expected CONNECTED, observed .*{NOT_HONOURED}", reason) for reason in wrong
+    )
 
 
 def egress(*rules: dict[str, Any]) -> dict[str, Any]:
-    return {**DENY, "spec": {"types": ["Egress"], "egress": [{"action": "Allow", **rule} for rule in rules]}}
+    return {
+        **DENY,
+        "spec": {"types": ["Egress"], "egress": [{"action": "Allow", **rule} for rule in rules]},
+    }
 
 
 SHUT = World("shut", "XPOL-12", (egress({"protocol": "UDP"}),), {"put": DENY})
@@ -180,7 +203,10 @@ SHUT = World("shut", "XPOL-12", (egress({"protocol": "UDP"}),), {"put": DENY})
 
 
 def test_an_edit_that_closes_is_seen_though_it_comes_late() -> None:
-    rig = judged(SHUT, reads=lambda rig: rig.shown[0] if rig.shown and rig.clock.now < rig.at + 0.9 else rig.now)
+    rig = judged(
+        SHUT,
+        reads=lambda rig: rig.shown[0] if rig.shown and rig.clock.now < rig.at + 0.9 else rig.now,
+    )
     assert verdicts(rig) == {("XPOL-12", "CONFIRMED")}
 
 
@@ -210,7 +236,9 @@ def test_nor_is_a_difference_beside_it() -> None:
     with pytest.raises(Nonconformance) as caught:
         judged(CLOSED, reads=lambda rig: None, dead=["c-linux"])
     kept = caught.value.rig.kept  # type: ignore[attr-defined]
-    assert {str(one.verdict) for one in kept if one.source == "linux-1" and "closed" in one.halves} == {"INCONCLUSIVE"}
+    assert {
+        str(one.verdict) for one in kept if one.source == "linux-1" and "closed" in one.halves
+    } == {"INCONCLUSIVE"}
 
 
 def rules(destination: dict[str, Any]) -> World:
@@ -221,7 +249,10 @@ def rules(destination: dict[str, Any]) -> World:
 
 
 def test_cells_in_which_windows_departs_are_those_of_the_departures_claim() -> None:
-    assert verdicts(judged(rules({"notPorts": [80]}))) == {("POL-1", "CONFIRMED"), ("XPOL-1", "CONFIRMED")}
+    assert verdicts(judged(rules({"notPorts": [80]}))) == {
+        ("POL-1", "CONFIRMED"),
+        ("XPOL-1", "CONFIRMED"),
+    }
 
 
 def test_a_departure_that_is_gone_is_said_for_its_claim_and_reddens_no_other() -> None:
@@ -261,7 +292,9 @@ def test_what_is_open_is_asked_while_the_last_attempts_at_closed_paths_are_waite
     opened, closed = asked_of(rig, CLOSED, Verdict.ALLOWED), asked_of(rig, CLOSED, Verdict.DENIED)
     assert min(opened) >= max(closed)
     assert max(opened) < max(closed) + TIMINGS.linux.tcp_give_up
-    assert len(opened) == 2 * sum(verdict is Verdict.ALLOWED for verdict in rig.expected(CLOSED).values())
+    assert len(opened) == 2 * sum(
+        verdict is Verdict.ALLOWED for verdict in rig.expected(CLOSED).values()
+    )
 
 
 def test_what_is_open_is_asked_again_when_policies_may_have_taken_as_long_as_before() -> None:
@@ -273,12 +306,17 @@ def test_what_is_open_is_asked_again_when_policies_may_have_taken_as_long_as_bef
 
 
 @pytest.mark.parametrize("timings", [TIMINGS, load_timings(lab=False)], ids=["lab", "cluster"])
-def test_tries_at_closed_paths_are_shorter_and_closer_than_elsewhere_and_see_a_second_packet(timings: Timings) -> None:
+def test_tries_at_closed_paths_are_shorter_and_closer_than_elsewhere_and_see_a_second_packet(
+    timings: Timings,
+) -> None:
     rig = judged(CLOSED, timings)
     systems = [timings.linux, timings.windows]
     shorter = [one.tcp_give_up - (one.tcp_give_up - one.syn_again) / 4 for one in systems]
     assert rig.given[Seen.TIMED_OUT, 0] == set(shorter)
-    assert all(max(one.syn_again, SLOW) < given < one.tcp_give_up for one, given in zip(systems, shorter, strict=True))
+    assert all(
+        max(one.syn_again, SLOW) < given < one.tcp_give_up
+        for one, given in zip(systems, shorter, strict=True)
+    )
     assert rig.given[Seen.CONNECTED, 0] == {
         give_up for one in systems for give_up in (one.tcp_give_up, one.http_give_up)
     }
@@ -288,8 +326,14 @@ def test_tries_at_closed_paths_are_shorter_and_closer_than_elsewhere_and_see_a_s
             moments.setdefault(way, []).append(begun)
     assert all(len(several) >= 3 for several in moments.values())
     spans = [several[-1] - several[0] for several in moments.values()]
-    assert min(one.agree_span for one in systems) / 2 <= min(spans) < min(one.agree_span for one in systems)
-    assert max(spans) < max(one.agree_span for one in systems) + min(one.poll_every for one in systems)
+    assert (
+        min(one.agree_span for one in systems) / 2
+        <= min(spans)
+        < min(one.agree_span for one in systems)
+    )
+    assert max(spans) < max(one.agree_span for one in systems) + min(
+        one.poll_every for one in systems
+    )
 
 
 def test_a_difference_is_asked_from_rest_with_all_patience() -> None:
@@ -298,5 +342,7 @@ def test_a_difference_is_asked_from_rest_with_all_patience() -> None:
     rig = caught.value.rig  # type: ignore[attr-defined]
     assert rig.given[Seen.TIMED_OUT, 1] == {TIMINGS.linux.tcp_give_up}
     ways = rig.expected(CLOSED)
-    again = sorted(begun for begun, way in rig.asked_in_world if begun > rig.at and ways[way] is Verdict.DENIED)
+    again = sorted(
+        begun for begun, way in rig.asked_in_world if begun > rig.at and ways[way] is Verdict.DENIED
+    )
     assert again[-1] - again[0] >= TIMINGS.linux.agree_span + TIMINGS.linux.hold

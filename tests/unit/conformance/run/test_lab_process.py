@@ -58,7 +58,9 @@ def test_it_is_ready_when_it_says_so_and_ends_on_sigterm(hybridlab: Path, tmp_pa
 
 
 def test_one_that_will_not_end_is_killed(hybridlab: Path, tmp_path: Path) -> None:
-    hybridlab.write_text(READY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SAY + "time.sleep(60)\n")
+    hybridlab.write_text(
+        READY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SAY + "time.sleep(60)\n"
+    )
     process = LabProcess(tmp_path / "lab", None, replace(TIMINGS, lab_end=0.2))
     process.wait()
     process.stop()
@@ -69,14 +71,20 @@ def test_its_last_words_are_the_reason_when_it_ends_early(hybridlab: Path, tmp_p
     said = "hybridlab: this machine cannot run a lab:\\n  veth: no\\n  vxlan: no"
     hybridlab.write_text(f'import sys\nprint("a warning")\nprint("{said}")\nsys.exit(7)\n')
     process = LabProcess(tmp_path / "lab", None, TIMINGS)
-    with pytest.raises(ClusterUnusable, match=r"exit status 7 .*: hybridlab: .* a lab: veth: no vxlan: no; log"):
+    with pytest.raises(
+        ClusterUnusable, match=r"exit status 7 .*: hybridlab: .* a lab: veth: no vxlan: no; log"
+    ):
         process.wait()
     process.stop()
 
 
-def test_a_lab_that_ends_for_a_lack_while_it_is_used_says_which(hybridlab: Path, tmp_path: Path) -> None:
+def test_a_lab_that_ends_for_a_lack_while_it_is_used_says_which(
+    hybridlab: Path, tmp_path: Path
+) -> None:
     hybridlab.write_text(
-        READY + SAY + 'time.sleep(0.3)\nprint("noise")\nprint("hybridlab: lacks files")\nsys.exit(7)\n'
+        READY
+        + SAY
+        + 'time.sleep(0.3)\nprint("noise")\nprint("hybridlab: lacks files")\nsys.exit(7)\n'
     )
     process = LabProcess(tmp_path / "lab", None, TIMINGS)
     process.wait()
@@ -88,7 +96,9 @@ def test_a_lab_that_ends_for_a_lack_while_it_is_used_says_which(hybridlab: Path,
 
 
 @pytest.mark.parametrize("ends", ["time.sleep(60)", "time.sleep(0.3)\nsys.exit(1)"])
-def test_a_lab_that_is_stopped_or_killed_lacks_nothing(hybridlab: Path, tmp_path: Path, ends: str) -> None:
+def test_a_lab_that_is_stopped_or_killed_lacks_nothing(
+    hybridlab: Path, tmp_path: Path, ends: str
+) -> None:
     hybridlab.write_text(READY + SAY + f"{ends}\n")
     process = LabProcess(tmp_path / "lab", None, TIMINGS)
     process.wait()
@@ -109,7 +119,9 @@ def test_a_refused_profile_is_a_usage_problem(hybridlab: Path, tmp_path: Path) -
     process.stop()
 
 
-def test_one_that_never_gets_ready_is_given_up_with_its_log(hybridlab: Path, tmp_path: Path) -> None:
+def test_one_that_never_gets_ready_is_given_up_with_its_log(
+    hybridlab: Path, tmp_path: Path
+) -> None:
     hybridlab.write_text("import time\ntime.sleep(60)\n")
     process = LabProcess(tmp_path / "lab", None, replace(TIMINGS, lab_ready=0.3))
     with pytest.raises(ClusterUnusable, match=r"not ready after 0.3 s; its log: .*lab.log"):
@@ -121,14 +133,19 @@ def test_one_that_never_gets_ready_is_given_up_with_its_log(hybridlab: Path, tmp
 def test_it_ends_when_the_run_is_killed(hybridlab: Path, tmp_path: Path) -> None:
     hybridlab.write_text(READY + SAY + "time.sleep(60)\n")
     run = subprocess.Popen(
-        [sys.executable, "-c", KILLED_RUN, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment()
+        [sys.executable, "-c", KILLED_RUN, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
     )
     assert run.stdout
     lab_pid = int(run.stdout.readline())
     assert not gone(lab_pid)
     run.kill()
     run.wait()
-    assert until(lambda: ended(lab_pid), bool, within=5, every=0.02, description="the lab ends").converged
+    assert until(
+        lambda: ended(lab_pid), bool, within=5, every=0.02, description="the lab ends"
+    ).converged
 
 
 KILLED_RUN = """
@@ -155,7 +172,11 @@ def ended(pid: int) -> bool:
         return True
 
 
-def test_another_system_than_linux_is_told_to_name_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system_than_linux_is_told_to_name_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    with pytest.raises(ClusterUnusable, match=r"needs Linux, .*: name a cluster by --kubeconfig=FILE"):
+    with pytest.raises(
+        ClusterUnusable, match=r"needs Linux, .*: name a cluster by --kubeconfig=FILE"
+    ):
         LabProcess(tmp_path / "lab", None, TIMINGS)

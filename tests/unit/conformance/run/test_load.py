@@ -29,5 +29,7 @@ def test_a_machine_with_more_processes_than_it_can_serve_is_busy() -> None:
         ),
     ],
 )
-def test_how_far_behind_the_machine_was_is_said_where_it_matters(measured: list[dict[str, float]], said: str) -> None:
+def test_how_far_behind_the_machine_was_is_said_where_it_matters(
+    measured: list[dict[str, float]], said: str
+) -> None:
     assert load.note(measured) == said

@@ -39,7 +39,9 @@ class Host:
     def dsr(self, read: bool | None = None) -> NodeDsr:
         known = facts(windows=1)
         nodes = tuple(replace(node, dsr=Fact(read, "the log")) for node in known.nodes)
-        return NodeDsr(replace(known, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt))
+        return NodeDsr(
+            replace(known, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt)
+        )
 
     def of(self, read: bool | None = None) -> Fact[bool]:
         return self.dsr(read).of("win-0", self)
@@ -60,7 +62,9 @@ REFUSED = MissingCapability("no HostProcess pod runs", "allow them")
         (REFUSED, True, True),
     ],
 )
-def test_the_command_line_counts_first(lines: list[str] | Exception, read: bool | None, value: bool | None) -> None:
+def test_the_command_line_counts_first(
+    lines: list[str] | Exception, read: bool | None, value: bool | None
+) -> None:
     assert Host(lines).of(read).value is value
 
 
@@ -74,7 +78,9 @@ def test_the_command_line_counts_first(lines: list[str] | Exception, read: bool 
     ],
 )
 @pytest.mark.parametrize("flag", ["", "--enable-dsr=true ", "--enable-dsr=false "])
-def test_a_configuration_file_alone_says_it(text: str | Exception, value: bool | None, flag: str) -> None:
+def test_a_configuration_file_alone_says_it(
+    text: str | Exception, value: bool | None, flag: str
+) -> None:
     host = Host([f"C:\\k\\kube-proxy.exe {flag}--config=C:\\k\\kube proxy.conf --v=4"], config=text)
     assert host.of().value is value
     assert "kube proxy.conf" in host.of().source
@@ -86,18 +92,35 @@ def test_a_configuration_file_alone_says_it(text: str | Exception, value: bool |
         (f"{COMMAND} --source-vip=10.244.2.9 --enable-dsr=false", "", "10.244.2.9"),
         (f'{COMMAND} --source-vip "10.244.2.9"', "", "10.244.2.9"),
         (COMMAND, "", None),
-        ("kube-proxy.exe --config=C:\\k\\kube proxy.conf", "winkernel:\n  sourceVip: 10.244.2.9\n", "10.244.2.9"),
-        ("kube-proxy.exe --source-vip=10.0.0.9 --config=C:\\k\\kube proxy.conf", "winkernel: {}\n", None),
+        (
+            "kube-proxy.exe --config=C:\\k\\kube proxy.conf",
+            "winkernel:\n  sourceVip: 10.244.2.9\n",
+            "10.244.2.9",
+        ),
+        (
+            "kube-proxy.exe --source-vip=10.0.0.9 --config=C:\\k\\kube proxy.conf",
+            "winkernel: {}\n",
+            None,
+        ),
     ],
 )
-def test_the_source_vip_is_what_kube_proxy_was_told(line: str, text: str, value: str | None) -> None:
+def test_the_source_vip_is_what_kube_proxy_was_told(
+    line: str, text: str, value: str | None
+) -> None:
     host = Host([line], config=text)
     found = NodeDsr.source_vip("win-0", host)
-    assert (found.value, "command line of kube-proxy.exe on node win-0" in found.source) == (value, True)
+    assert (found.value, "command line of kube-proxy.exe on node win-0" in found.source) == (
+        value,
+        True,
+    )
 
 
 def test_a_source_vip_that_cannot_be_read_says_why() -> None:
-    for lines, why in ((REFUSED, "no HostProcess pod runs"), (ProbeBroken("cut"), "cut"), ([], "it does not run")):
+    for lines, why in (
+        (REFUSED, "no HostProcess pod runs"),
+        (ProbeBroken("cut"), "cut"),
+        ([], "it does not run"),
+    ):
         found = NodeDsr.source_vip("win-0", Host(lines))
         assert found.value is None
         assert why in found.source
@@ -119,6 +142,9 @@ def test_a_node_is_asked_once_in_a_run() -> None:
     host = Host([f"{COMMAND} --enable-dsr=true"])
     node_dsr = host.dsr()
     assert (
-        node_dsr.of("win-0", host) == node_dsr.of("win-0", host) == host.dsr().of("win-0", host) == host.learnt["win-0"]
+        node_dsr.of("win-0", host)
+        == node_dsr.of("win-0", host)
+        == host.dsr().of("win-0", host)
+        == host.learnt["win-0"]
     )
     assert host.asked == 1

@@ -16,9 +16,7 @@ from tests.plugin.stand_in_cluster import facts
 UNKNOWN: Fact[Any] = Fact(None, "not known: no DaemonSet says it")
 CALICO = '{"name": "Calico", "plugins": [{"type": "calico", "ipam": {"type": "calico-ipam"}}]}'
 WIN_BRIDGE = '{"name": "cbr0", "type": "win-bridge", "ipam": {"type": "host-local"}}'
-AZURE = (
-    '{"name": "azure", "plugins": [{"type": "azure-vnet", "ipam": {"type": "azure-vnet-ipam"}}, {"type": "portmap"}]}'
-)
+AZURE = '{"name": "azure", "plugins": [{"type": "azure-vnet", "ipam": {"type": "azure-vnet-ipam"}}, {"type": "portmap"}]}'
 BRIDGE = HnsNetwork(id="1", name="cbr0", type="L2Bridge", pods=True)
 EXTERNAL = HnsNetwork(id="0", name="External", type="Overlay")
 
@@ -26,7 +24,9 @@ EXTERNAL = HnsNetwork(id="0", name="External", type="Overlay")
 def bare() -> Facts:
     known = facts(windows=1)
     nodes = tuple(replace(node, cni=UNKNOWN, ipam=UNKNOWN, plane=UNKNOWN) for node in known.nodes)
-    return replace(known, nodes=nodes, install=UNKNOWN, calico_on_nodes={"win-0": UNKNOWN}).summed_up()
+    return replace(
+        known, nodes=nodes, install=UNKNOWN, calico_on_nodes={"win-0": UNKNOWN}
+    ).summed_up()
 
 
 @dataclass
@@ -66,7 +66,13 @@ class Host:
 
 def told(found: Facts) -> tuple[Any, ...]:
     node = found.by_os("windows")[0]
-    return found.calico_on("win-0").value, found.cni.value, found.ipam.value, node.plane.value, found.install.value
+    return (
+        found.calico_on("win-0").value,
+        found.cni.value,
+        found.ipam.value,
+        node.plane.value,
+        found.install.value,
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,20 +84,27 @@ def told(found: Facts) -> tuple[Any, ...]:
             Host(program=("C:\\var\\lib\\rancher\\rke2\\bin\\calico-node.exe", "v3.31.5")),
             ("v3.31.5", "Calico", "calico-ipam", "l2bridge", None),
         ),
-        (Host(cni=CALICO + WIN_BRIDGE, networks=[EXTERNAL]), ("v3.24.0", None, None, None, "manual")),
+        (
+            Host(cni=CALICO + WIN_BRIDGE, networks=[EXTERNAL]),
+            ("v3.24.0", None, None, None, "manual"),
+        ),
         (Host(program=("", "")), (None, "Calico", "calico-ipam", "l2bridge", None)),
     ],
 )
 def test_what_the_node_has_is_known_afterwards(host: Host, wanted: tuple[Any, ...]) -> None:
     assert told(host.looked()) == wanted
     assert host.asked == 1
-    assert host.known.by_os("windows")[0].differences.value == {"hns\\State HnsAclUpdateChange": "1"}
+    assert host.known.by_os("windows")[0].differences.value == {
+        "hns\\State HnsAclUpdateChange": "1"
+    }
 
 
 def test_what_the_api_says_stays_but_for_the_plane_of_the_network_itself() -> None:
     said = Fact("v3.31.2", "image"), Fact("Calico", "Installation"), Fact("overlay", "mode")
     host = Host()
-    nodes = tuple(replace(node, cni=said[1], ipam=said[1], plane=said[2]) for node in host.known.nodes)
+    nodes = tuple(
+        replace(node, cni=said[1], ipam=said[1], plane=said[2]) for node in host.known.nodes
+    )
     host.known = replace(host.known, nodes=nodes, calico_on_nodes={"win-0": said[0]}).summed_up()
     assert told(host.looked())[:4] == ("v3.31.2", "Calico", "Calico", "l2bridge")
 

@@ -40,7 +40,9 @@ class Host:
         told = facts(windows=1)
         update = windows_update("10.0.20348.2762", labels or {}, {})
         nodes = tuple(replace(node, update=update) for node in told.nodes)
-        return NodeUpdates(replace(told, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt))
+        return NodeUpdates(
+            replace(told, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt)
+        )
 
     def of(self, labels: dict[str, str] | None = None) -> Fact[str]:
         self.known(labels).look("win-0", self)
@@ -49,7 +51,9 @@ class Host:
 
 def test_a_node_s_updates_are_what_it_lists_once_each() -> None:
     found = Host(["KB5044281", "kb5042350", "KB5044281", "Update for x"]).of()
-    assert found == Fact("KB5044281, KB5042350", "updates that Win32_QuickFixEngineering of the node lists")
+    assert found == Fact(
+        "KB5044281, KB5042350", "updates that Win32_QuickFixEngineering of the node lists"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,9 @@ def test_a_node_s_updates_are_what_it_lists_once_each() -> None:
         ),
     ],
 )
-def test_what_is_not_known_says_why_and_breaks_nothing(listed: list[str] | Exception, expected: str) -> None:
+def test_what_is_not_known_says_why_and_breaks_nothing(
+    listed: list[str] | Exception, expected: str
+) -> None:
     found = Host(listed).of()
     assert found.value is None
     assert found.source.startswith("not known: Kubernetes gives build and revision alone")

@@ -9,9 +9,15 @@ from conformance.model.capture import OUTGOING, Capture, Packet
 from conformance.run import packets
 
 
-def ipv4(source: str, target: str, protocol: int, inside: bytes, *, fragment: int = 0, whole: int = 0) -> bytes:
-    head = struct.pack(">BBHHHBBH", 0x45, 0, whole or 20 + len(inside), 1, fragment, 64, protocol, 0)
-    return head + ipaddress.IPv4Address(source).packed + ipaddress.IPv4Address(target).packed + inside
+def ipv4(
+    source: str, target: str, protocol: int, inside: bytes, *, fragment: int = 0, whole: int = 0
+) -> bytes:
+    head = struct.pack(
+        ">BBHHHBBH", 0x45, 0, whole or 20 + len(inside), 1, fragment, 64, protocol, 0
+    )
+    return (
+        head + ipaddress.IPv4Address(source).packed + ipaddress.IPv4Address(target).packed + inside
+    )
 
 
 def tcp(source: int, target: int, flags: int) -> bytes:
@@ -19,7 +25,12 @@ def tcp(source: int, target: int, flags: int) -> bytes:
 
 
 def vxlan(vni: int, inner: bytes) -> bytes:
-    return struct.pack(">HHHH", 5000, 4789, 0, 0) + struct.pack(">II", 0x08000000, vni << 8) + bytes(14) + inner
+    return (
+        struct.pack(">HHHH", 5000, 4789, 0, 0)
+        + struct.pack(">II", 0x08000000, vni << 8)
+        + bytes(14)
+        + inner
+    )
 
 
 def packet(data: bytes, way: int = 0, at: float = 0.25) -> Packet:
@@ -27,7 +38,9 @@ def packet(data: bytes, way: int = 0, at: float = 0.25) -> Packet:
 
 
 def told(*found: Packet, full: bool = False, dropped: int = 0) -> list[str]:
-    return packets.text(Capture(node="n", packets=found, dropped=dropped, full=full), 4789).splitlines()
+    return packets.text(
+        Capture(node="n", packets=found, dropped=dropped, full=full), 4789
+    ).splitlines()
 
 
 def test_a_packet_is_one_line_with_both_ends_ports_flags_and_its_whole_length() -> None:
@@ -56,8 +69,12 @@ def test_icmp_is_told_by_type_and_a_later_fragment_without_ports() -> None:
 
 
 def test_what_is_cut_short_or_no_ipv4_is_told_as_far_as_it_goes() -> None:
-    whole = ipv4("192.0.2.1", "192.0.2.2", 17, vxlan(4097, ipv4("10.1.0.5", "10.9.0.7", 6, tcp(1, 2, 2))))
-    lines = told(*[packet(whole[:size]) for size in range(len(whole) + 1)], packet(b"\x60" + bytes(39)))
+    whole = ipv4(
+        "192.0.2.1", "192.0.2.2", 17, vxlan(4097, ipv4("10.1.0.5", "10.9.0.7", 6, tcp(1, 2, 2)))
+    )
+    lines = told(
+        *[packet(whole[:size]) for size in range(len(whole) + 1)], packet(b"\x60" + bytes(39))
+    )
     assert len(lines) == len(whole) + 2
     assert "no IPv4 packet" in lines[0]
     assert "no IPv4 packet" in lines[-1]
@@ -73,7 +90,9 @@ def test_a_capture_says_that_it_saw_nothing_that_it_is_not_whole_and_what_was_dr
 
 def test_the_file_has_each_packet_with_its_time_interface_and_whole_length() -> None:
     data = ipv4("10.1.0.5", "10.9.0.7", 6, tcp(40000, 80, 0x02), whole=60)
-    found = packets.pcap(Capture(node="n", packets=(packet(data, OUTGOING, at=1.5),), dropped=0, full=False))
+    found = packets.pcap(
+        Capture(node="n", packets=(packet(data, OUTGOING, at=1.5),), dropped=0, full=False)
+    )
     magic, major, minor, _, _, _, link = struct.unpack_from("<IHHiIII", found)
     assert (magic, major, minor, link) == (0xA1B2C3D4, 2, 4, packets.LINUX_SLL2)
     assert struct.unpack_from("<IIII", found, 24) == (1, 500_000, 20 + 40, 20 + 60)

@@ -37,10 +37,21 @@ class Busy(Cluster):
         super().__init__(V3)
         self.now, self.there = now, there
 
-    def objects(self, api: str, kind: str, space: str = "", labels: str = "") -> list[dict[str, Any]]:
+    def objects(
+        self, api: str, kind: str, space: str = "", labels: str = ""
+    ) -> list[dict[str, Any]]:
         version = self.there(self.now()) if kind == "GlobalNetworkPolicy" else ""
-        found = policy("company-wide", types=["Ingress"], selector="who knows(", ingress=[{"action": self.action}])
-        return [found | {"metadata": found["metadata"] | {"resourceVersion": version}}] if version else []
+        found = policy(
+            "company-wide",
+            types=["Ingress"],
+            selector="who knows(",
+            ingress=[{"action": self.action}],
+        )
+        return (
+            [found | {"metadata": found["metadata"] | {"resourceVersion": version}}]
+            if version
+            else []
+        )
 
 
 def comes_and_goes(moment: float) -> str:
@@ -68,7 +79,9 @@ def judged(
     network.clock.now = BEGUN
     policies = known(Busy(lambda: network.clock.now, there))
     network.says(CLIENT, SERVER, lossy(MOST, 7))
-    context = Context(claims=("CONN-3",), keep=kept.extend, others=policies, policies_there=policies)
+    context = Context(
+        claims=("CONN-3",), keep=kept.extend, others=policies, policies_there=policies
+    )
     try:
         Expect(network, LAB, context, network.clock).reachable(CLIENT, SERVER, because="it is open")
     except (EnvironmentBroken, Nonconformance) as failed:
@@ -82,7 +95,10 @@ def test_a_path_that_wavers_while_a_policy_of_others_comes_and_goes_is_not_calle
 ) -> None:
     failed, verdicts = judged(there, monkeypatch)
     assert verdicts == [ClaimVerdict.INCONCLUSIVE]
-    assert "GlobalNetworkPolicy company-wide may deny ingress of ns/server" in str(failed).splitlines()[0]
+    assert (
+        "GlobalNetworkPolicy company-wide may deny ingress of ns/server"
+        in str(failed).splitlines()[0]
+    )
 
 
 @pytest.mark.parametrize("there", [stays, nobodys])
@@ -103,7 +119,10 @@ def leaks(network: Network, policies: Any) -> Exception | None:
     change = PolicyChange(what="policy", at=network.clock.now, enforced_at="target")
     in_force: list[float] = []
     context = Context(
-        claims=("POL-1",), change=lambda: change if in_force else None, others=policies, policies_there=policies
+        claims=("POL-1",),
+        change=lambda: change if in_force else None,
+        others=policies,
+        policies_there=policies,
     )
     network.passes.clear()
 
@@ -115,7 +134,12 @@ def leaks(network: Network, policies: Any) -> Exception | None:
 
     expect = Expect(network, FIELD, context, network.clock)
     try:
-        expect.change(Policies(), open=[(CLIENT, BYSTANDER)], closed=[(CLIENT, SERVER)], because="nobody enters")
+        expect.change(
+            Policies(),
+            open=[(CLIENT, BYSTANDER)],
+            closed=[(CLIENT, SERVER)],
+            because="nobody enters",
+        )
     except (EnvironmentBroken, Nonconformance) as failed:
         return failed
     return None
@@ -139,7 +163,9 @@ def test_a_leak_beside_a_policy_that_came_is_asked_again_and_wrong_once_that_sto
     assert "a packet arrived after the route had been closed" in str(second)
 
 
-def test_what_a_policy_that_stays_may_give_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_policy_that_stays_may_give_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     network = Network(FIELD)
     monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: network.clock.now)
     policies = known(Busy(lambda: network.clock.now, stays))
@@ -148,5 +174,7 @@ def test_what_a_policy_that_stays_may_give_is_not_asked_again(monkeypatch: pytes
     network.says(CLIENT, SERVER, never)
     context = Context(claims=("CONN-3",), others=policies, policies_there=policies)
     with pytest.raises(EnvironmentBroken, match="company-wide may deny ingress") as told:
-        Expect(network, FIELD, context, network.clock).reachable(CLIENT, SERVER, because="it is open")
+        Expect(network, FIELD, context, network.clock).reachable(
+            CLIENT, SERVER, because="it is open"
+        )
     assert not isinstance(told.value, Wavered)

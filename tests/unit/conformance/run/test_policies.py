@@ -39,14 +39,20 @@ class Cluster:
     def gone(self, target: ObjectRef, *, within: float) -> None:
         assert target.kind != "ServiceAccount", "the standard role may not read accounts"
         if (target.kind, target.name, target.namespace) in self.there:
-            raise EnvironmentBroken(f"{target.label} is still there {within:.0f} s after its deletion")
+            raise EnvironmentBroken(
+                f"{target.label} is still there {within:.0f} s after its deletion"
+            )
 
 
-def policy(path: str, kubernetes: Cluster, calico: Cluster, attached: dict[str, str] | None = None) -> Policy:
+def policy(
+    path: str, kubernetes: Cluster, calico: Cluster, attached: dict[str, str] | None = None
+) -> Policy:
     seen: dict[str, str] = {} if attached is None else attached
     changes: Any = kubernetes
     writer: Any = calico
-    return Policy(path, "demo", changes, lambda: writer, removed_within=60.0, attach=seen.__setitem__)
+    return Policy(
+        path, "demo", changes, lambda: writer, removed_within=60.0, attach=seen.__setitem__
+    )
 
 
 def test_kubernetes_policies_go_through_the_api_and_calicos_through_its_writer() -> None:
@@ -102,14 +108,28 @@ def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
     one.without("then-deny-everybody").apply()
     assert [name for _, name, _ in calico.there] == ["first-allow-the-friend"]
     assert one.change is not None
-    assert one.change.what == "removal of NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)"
-    with pytest.raises(UsageProblem, match="no policy then-deny-everybody of manifest policy/calico/allow_before"):
+    assert (
+        one.change.what
+        == "removal of NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)"
+    )
+    with pytest.raises(
+        UsageProblem, match="no policy then-deny-everybody of manifest policy/calico/allow_before"
+    ):
         one.withdraw("then-deny-everybody")
 
 
-def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goes_with_them() -> None:
+def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goes_with_them() -> (
+    None
+):
     for path, came in (
-        ("in_and_out", [("ServiceAccount", "nobodys"), ("NetworkSet", "nobodys"), ("NetworkPolicy", "about-nobody")]),
+        (
+            "in_and_out",
+            [
+                ("ServiceAccount", "nobodys"),
+                ("NetworkSet", "nobodys"),
+                ("NetworkPolicy", "about-nobody"),
+            ],
+        ),
         ("only_the_friend", [("ServiceAccount", "nobodys"), ("NetworkPolicy", "about-nobody")]),
     ):
         cluster = Cluster()
@@ -120,7 +140,9 @@ def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goe
         for key, obj in before.items():
             now = cluster.there[key]
             assert now["spec"] == obj["spec"]
-            assert now["metadata"]["labels"] == now["metadata"]["annotations"] == {IRRELEVANT: "yes"}
+            assert (
+                now["metadata"]["labels"] == now["metadata"]["annotations"] == {IRRELEVANT: "yes"}
+            )
         assert [key[:2] for key in cluster.there if key not in before] == came
         went_once = [name for _, name in reversed(came)]
         assert cluster.deleted == [name for _, name, _ in reversed(before)] + went_once
@@ -150,10 +172,14 @@ def test_a_value_that_the_manifest_ignores_is_refused_before_anything_is_applied
 def test_where_calico_policies_cannot_be_written_there_is_nothing_to_remove() -> None:
     class Unwritable(Cluster):
         def apply(self, obj: dict[str, Any], why: str, *, namespace: str | None = None) -> None:
-            raise MissingCapability("projectcalico.org/v3 is not served", "install Calico's API server")
+            raise MissingCapability(
+                "projectcalico.org/v3 is not served", "install Calico's API server"
+            )
 
         def delete(self, target: ObjectRef, why: str) -> None:
-            raise MissingCapability("projectcalico.org/v3 is not served", "install Calico's API server")
+            raise MissingCapability(
+                "projectcalico.org/v3 is not served", "install Calico's API server"
+            )
 
     one = policy("policy/calico/default_deny_ingress.yaml", Cluster(), Unwritable())
     with pytest.raises(MissingCapability):

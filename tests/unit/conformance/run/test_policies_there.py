@@ -48,7 +48,9 @@ class Cluster:
     def serves(self, api: str, kind: str) -> bool:
         return api in self.served
 
-    def objects(self, api: str, kind: str, space: str = "", labels: str = "") -> list[dict[str, Any]]:
+    def objects(
+        self, api: str, kind: str, space: str = "", labels: str = ""
+    ) -> list[dict[str, Any]]:
         self.asked.append(kind)
         if api in self.forbidden:
             raise ApiRefused(403, "Forbidden", "no right", "GET")
@@ -82,7 +84,9 @@ def test_those_are_named_whose_selectors_choose_a_pod_or_cannot_be_read() -> Non
     ]
     for item in cluster.lists[KUBERNETES, "NetworkPolicy"]:
         item["metadata"]["namespace"] = "ns"
-    assert known(cluster)([SERVER]) == ["NetworkPolicy ns/deny (networking.k8s.io/v1), not the run's own"]
+    assert known(cluster)([SERVER]) == [
+        "NetworkPolicy ns/deny (networking.k8s.io/v1), not the run's own"
+    ]
     assert known(cluster, "uid-deny")([SERVER]) == ["NetworkPolicy ns/deny (networking.k8s.io/v1)"]
 
 
@@ -92,8 +96,13 @@ def test_calicos_are_read_once_through_the_api_that_is_served_and_kubernetes_twi
 ) -> None:
     cluster = Cluster(*served)
     for api in (V3, CRD):
-        cluster.lists[api, "GlobalNetworkPolicy"] = [policy("company-wide"), policy("kanp.adminnetworkpolicy.x")]
-    assert known(cluster)([SERVER]) == [f"GlobalNetworkPolicy company-wide ({read}), not the run's own"]
+        cluster.lists[api, "GlobalNetworkPolicy"] = [
+            policy("company-wide"),
+            policy("kanp.adminnetworkpolicy.x"),
+        ]
+    assert known(cluster)([SERVER]) == [
+        f"GlobalNetworkPolicy company-wide ({read}), not the run's own"
+    ]
 
 
 def test_the_runs_own_excuse_nothing_by_uid_here_and_by_labels_of_its_other_workers() -> None:
@@ -103,7 +112,10 @@ def test_the_runs_own_excuse_nothing_by_uid_here_and_by_labels_of_its_other_work
     cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("made"), elsewhere]
     assert excuse(known(cluster, "uid-made")) == ""
     cluster.lists[V3, "GlobalNetworkPolicy"] += [copied]  # somebody else's, with our labels
-    assert excuse(known(cluster, "uid-made")) == "GlobalNetworkPolicy copied denies ingress of ns/server"
+    assert (
+        excuse(known(cluster, "uid-made"))
+        == "GlobalNetworkPolicy copied denies ingress of ns/server"
+    )
 
 
 def test_a_kind_that_may_not_be_listed_excuses_nothing_and_its_right_is_named() -> None:
@@ -116,7 +128,9 @@ def test_a_kind_that_may_not_be_listed_excuses_nothing_and_its_right_is_named() 
     assert right in beforehand(cluster, RUN).unread  # type: ignore[arg-type]
 
 
-def test_what_was_seen_otherwise_under_the_same_policy_is_not_excused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_seen_otherwise_under_the_same_policy_is_not_excused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
     cluster = Cluster(V3)
@@ -131,7 +145,9 @@ def test_what_was_seen_otherwise_under_the_same_policy_is_not_excused(monkeypatc
     assert excuse(there, otherwise=101.0) == denies  # it was changed since
 
 
-def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
     cluster = Cluster(V3)
@@ -141,7 +157,10 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
         return there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, otherwise=otherwise)
 
     there.look()
-    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 110.0, [policy("company-wide", types=["Ingress"])]
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = (
+        110.0,
+        [policy("company-wide", types=["Ingress"])],
+    )
     there.look()
     now, cluster.lists[V3, "GlobalNetworkPolicy"] = 120.0, []
     assert told(105.0) == "GlobalNetworkPolicy company-wide denies ingress of ns/server"
@@ -152,21 +171,34 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(monkeyp
 
 def test_a_change_of_its_tier_is_one_of_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(V3)
-    tier = {"metadata": {"name": "early", "resourceVersion": "7"}, "spec": {"defaultAction": "Pass"}}
+    tier = {
+        "metadata": {"name": "early", "resourceVersion": "7"},
+        "spec": {"defaultAction": "Pass"},
+    }
     cluster.lists[V3, "Tier"] = [tier]
-    one = policy("early.log", tier="early", selector="all()", types=["Ingress"], ingress=[{"action": "Log"}])
+    one = policy(
+        "early.log", tier="early", selector="all()", types=["Ingress"], ingress=[{"action": "Log"}]
+    )
     cluster.lists[V3, "GlobalNetworkPolicy"] = [one]
     there, moments = known(cluster), iter([100.0, 110.0])
     monkeypatch.setattr(policies_there, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     assert excuse(there) == "", "what it leaves goes on to the next tier"
-    tier |= {"metadata": {"name": "early", "resourceVersion": "8"}, "spec": {"defaultAction": "Deny"}}
-    assert excuse(there, otherwise=105.0) == "GlobalNetworkPolicy early.log (tier early) denies ingress of ns/server"
+    tier |= {
+        "metadata": {"name": "early", "resourceVersion": "8"},
+        "spec": {"defaultAction": "Deny"},
+    }
+    assert (
+        excuse(there, otherwise=105.0)
+        == "GlobalNetworkPolicy early.log (tier early) denies ingress of ns/server"
+    )
 
 
 def test_of_several_policies_those_alone_are_named_that_could_give_what_was_seen() -> None:
     cluster = Cluster(V3)
     spec: dict[str, Any] = {"selector": "all()", "types": ["Ingress", "Egress"]}
-    harmless = policy("go-anywhere", **spec, ingress=[{"action": "Allow"}], egress=[{"action": "Allow"}])
+    harmless = policy(
+        "go-anywhere", **spec, ingress=[{"action": "Allow"}], egress=[{"action": "Allow"}]
+    )
     passing = policy("passing", **spec, ingress=[{"action": "Pass"}], egress=[{"action": "Pass"}])
     denying = policy("company-wide", **spec | {"types": ["Ingress"]}, ingress=[{"action": "Deny"}])
     cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, passing]
@@ -177,7 +209,9 @@ def test_of_several_policies_those_alone_are_named_that_could_give_what_was_seen
 
 def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None:
     cluster = Cluster(V3)
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("there", selector="all()", ingress=[{"action": "Deny"}])]
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [
+        policy("there", selector="all()", ingress=[{"action": "Deny"}])
+    ]
 
     def told(selector: str, *, at: Any = "both", seen: Any = "closed", **more: Any) -> str:
         spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Deny"}], **more}
@@ -187,7 +221,12 @@ def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None
     assert told("app == 'server'") == "GlobalNetworkPolicy gone denies ingress of ns/server"
     unread = "GlobalNetworkPolicy gone may deny ingress of ns/server"
     assert told("app == 'server'", serviceAccountSelector="has(x)") == unread
-    assert told("app == 'client'") == told("app == 'server'", at="source") == told("app == 'server'", seen="open") == ""
+    assert (
+        told("app == 'client'")
+        == told("app == 'server'", at="source")
+        == told("app == 'server'", seen="open")
+        == ""
+    )
 
 
 def test_a_policy_that_came_and_went_between_two_looks_is_told_by_the_api_server(
@@ -216,7 +255,9 @@ def test_a_policy_that_came_and_went_between_two_looks_is_told_by_the_api_server
     assert excuse_since(101.0) == "", "it was before the run's own came"
 
 
-def made(there: PoliciesThere, kind: str, name: str, obj: dict[str, Any], space: str | None = "ns") -> None:
+def made(
+    there: PoliciesThere, kind: str, name: str, obj: dict[str, Any], space: str | None = "ns"
+) -> None:
     """The run made it so."""
     api = V3 if "Policy" in kind else "v1"
     there.changes.kept[ObjectRef(api_version=api, kind=kind, name=name, namespace=space)] = obj
@@ -233,8 +274,12 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
     assert excuse(there, seen) == ""
     edited = deny | {"spec": deny["spec"] | {"ingress": [{"action": "Allow"}]}}
     cluster.lists[V3, "NetworkPolicy"] = [edited]
-    assert excuse(there, seen, otherwise=0.0) == "", "an API server that fills in fields has edited nothing"
-    cluster.lists[V3, "NetworkPolicy"] = [edited | {"metadata": edited["metadata"] | {"resourceVersion": "99"}}]
+    assert excuse(there, seen, otherwise=0.0) == "", (
+        "an API server that fills in fields has edited nothing"
+    )
+    cluster.lists[V3, "NetworkPolicy"] = [
+        edited | {"metadata": edited["metadata"] | {"resourceVersion": "99"}}
+    ]
     assert excuse(there, seen, otherwise=0.0) == "somebody's edit of NetworkPolicy deny"
     cluster.lists[V3, "NetworkPolicy"] = []
     assert excuse(there, seen, otherwise=0.0) == "somebody's deletion of NetworkPolicy deny"
@@ -245,7 +290,12 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
 def test_what_somebody_did_to_a_policy_of_other_pods_or_a_staged_one_explains_nothing() -> None:
     there = known(Cluster(V3))
     made(there, "NetworkPolicy", "deny", policy("deny", selector="app == 'db'", types=["Ingress"]))
-    made(there, "StagedNetworkPolicy", "staged", policy("staged", selector="all()", types=["Ingress"]))
+    made(
+        there,
+        "StagedNetworkPolicy",
+        "staged",
+        policy("staged", selector="all()", types=["Ingress"]),
+    )
     assert excuse(there) == ""
 
 
@@ -254,7 +304,9 @@ def test_what_somebody_did_to_the_service_by_which_a_pod_was_called_is_not_calic
     there, spec = known(cluster), {"clusterIP": "10.96.0.9", "selector": {"app": "server"}}
     for name in ("shop", "other"):
         made(there, "Service", name, {"metadata": {"name": name}, "spec": spec})
-    by_service = replace(SERVER.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP, name="Service shop")
+    by_service = replace(
+        SERVER.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP, name="Service shop"
+    )
     left: list[Any] = [{"spec": spec}, {"spec": spec | {"selector": {}}}, None]
     find = cluster.find
     cluster.find = lambda api, kind, *way: left[0] if kind == "Service" else find(api, kind, *way)  # type: ignore
@@ -262,7 +314,10 @@ def test_what_somebody_did_to_the_service_by_which_a_pod_was_called_is_not_calic
     while left:
         told.append(there.excuse(CLIENT, by_service, "closed"))
         left.pop(0)
-    assert told == ["", *(f"somebody's {did} of Service ns/shop (v1)" for did in ("edit", "deletion"))]
+    assert told == [
+        "",
+        *(f"somebody's {did} of Service ns/shop (v1)" for did in ("edit", "deletion")),
+    ]
 
 
 def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_before() -> None:
@@ -270,18 +325,27 @@ def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_
     there = known(cluster)
     space = {"metadata": {"name": "ns", "labels": {"team": "own"}}}
     made(there, "Namespace", "ns", space, None)
-    deny = policy("quarantine", namespaceSelector="state == 'bad'", types=["Ingress"], ingress=[{"action": "Deny"}])
+    deny = policy(
+        "quarantine",
+        namespaceSelector="state == 'bad'",
+        types=["Ingress"],
+        ingress=[{"action": "Deny"}],
+    )
     cluster.lists[V3, "GlobalNetworkPolicy"] = [deny]
     find, now = cluster.find, {"team": "own"}
     cluster.find = lambda api, kind, *way: (  # type: ignore[method-assign]
-        {"metadata": {"name": "ns", "labels": now}} if kind == "Namespace" else find(api, kind, *way)
+        {"metadata": {"name": "ns", "labels": now}}
+        if kind == "Namespace"
+        else find(api, kind, *way)
     )
     assert excuse(there) == ""
     now["cost"] = "1"
     assert excuse(there, otherwise=float("inf")) == "", "no policy is about that label"
     now["state"] = "bad"
     told = "since somebody changed labels of its namespace GlobalNetworkPolicy quarantine denies ingress of ns/server"
-    assert excuse(there, otherwise=float("inf")) == told, "the policy itself was there all the while"
+    assert excuse(there, otherwise=float("inf")) == told, (
+        "the policy itself was there all the while"
+    )
 
 
 def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_theirs_is_one_of_the_policy(
@@ -312,11 +376,20 @@ def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_t
 def test_who_asks_for_names_is_under_policies_of_the_clusters_dns_too() -> None:
     cluster = Cluster(V3)
     meta = {"name": "coredns-1", "namespace": "kube-system", "uid": "uid-dns"}
-    spec = {"nodeName": "linux-1", "containers": [{"name": "dns", "ports": [{"containerPort": 53, "protocol": "UDP"}]}]}
-    ready = {"conditions": [{"type": "Ready", "status": "True"}], "podIP": "192.168.0.3", "hostIP": "10.0.0.11"}
+    spec = {
+        "nodeName": "linux-1",
+        "containers": [{"name": "dns", "ports": [{"containerPort": 53, "protocol": "UDP"}]}],
+    }
+    ready = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "podIP": "192.168.0.3",
+        "hostIP": "10.0.0.11",
+    }
     cluster.lists["v1", "Pod"] = [{"metadata": meta, "spec": spec, "status": ready}]
     friends = {"namespaceSelector": {"matchLabels": {"dns": "yes"}}}
-    guarded = policy("guarded", podSelector={"matchLabels": {"app": "coredns-1"}}, ingress=[{"from": [friends]}])
+    guarded = policy(
+        "guarded", podSelector={"matchLabels": {"app": "coredns-1"}}, ingress=[{"from": [friends]}]
+    )
     guarded["metadata"]["namespace"] = "kube-system"
     cluster.lists[KUBERNETES, "NetworkPolicy"] = [guarded]
     asks = Attempt(source=CLIENT, kind=Kind.DNS, query="web", give_up_after=1.0)
@@ -330,18 +403,26 @@ def test_who_asks_for_names_is_under_policies_of_the_clusters_dns_too() -> None:
         assert excused(known(cluster), attempt, [observation(attempt, verdict)], want=True) == told
 
 
-def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
     cluster = Cluster(V3)
     there = known(cluster)
 
     def told(since: float) -> tuple[bool, ...]:
-        ways = [there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, lasting=only) for only in (False, True)]
+        ways = [
+            there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, lasting=only)
+            for only in (False, True)
+        ]
         return tuple(map(bool, ways))
 
     there.look()
-    now, cluster.lists[V3, "GlobalNetworkPolicy"] = 110.0, [policy("company-wide", types=["Ingress"])]
+    now, cluster.lists[V3, "GlobalNetworkPolicy"] = (
+        110.0,
+        [policy("company-wide", types=["Ingress"])],
+    )
     assert told(105.0) == (True, False), "it came"
     now = 120.0
     assert told(115.0) == (True, True), "it stayed"
@@ -356,7 +437,10 @@ def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(monkeypatch:
 def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_open_it() -> None:
     cluster = Cluster(V3)
     ways = [(CLIENT, SERVER.tcp(8080), "TCP")]
-    deny, allow = policy("deny", types=["Ingress"]), policy("allow", types=["Ingress"], ingress=[{"action": "Allow"}])
+    deny, allow = (
+        policy("deny", types=["Ingress"]),
+        policy("allow", types=["Ingress"], ingress=[{"action": "Allow"}]),
+    )
     may = policy("may", types=["Ingress"], selector="app ~ 'x'")
     for policies, closes in (([], False), ([deny], True), ([may], False), ([deny, allow], False)):
         cluster.lists[V3, "GlobalNetworkPolicy"] = policies
@@ -389,7 +473,9 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
         policy("hosts", **deny),
         policy("pods", **deny | {"selector": "app == 'x'"}),
     ]
-    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == "", "a node without one is under no policy"
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == "", (
+        "a node without one is under no policy"
+    )
     open_to_all = {"interfaceName": "*", "profiles": ["projectcalico-default-allow"]}
     endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", **open_to_all)
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
@@ -398,17 +484,27 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
     assert known(cluster).excuse(host, SERVER.tcp(8080), "open") == ""
     cluster.lists[V3, "HostEndpoint"] = [policy("eth0", node="linux-2", interfaceName="eth0")]
     alone = "HostEndpoint node linux-2/eth0 denies egress of node linux-2"
-    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == alone, "what no policy allows is denied there"
-    assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == "", "pods are not its business"
+    assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == alone, (
+        "what no policy allows is denied there"
+    )
+    assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == "", (
+        "pods are not its business"
+    )
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
     own = Workload(**{**vars(host), "node": SERVER.node})
-    assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "the endpoint is another node's"
+    assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", (
+        "the endpoint is another node's"
+    )
     endpoint["spec"]["node"] = SERVER.node
-    assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", "what goes to a node's own pods is let out"
+    assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", (
+        "what goes to a node's own pods is let out"
+    )
     assert known(cluster).excuse(CLIENT, SERVER.tcp(8080), "closed") == ""
 
 
-BY_NAME_AND_LABEL = "!(projectcalico.org/name starts with 'calico-demo-' && has(calico-conformance/run))"
+BY_NAME_AND_LABEL = (
+    "!(projectcalico.org/name starts with 'calico-demo-' && has(calico-conformance/run))"
+)
 """As docs/field-guide.md recommends it."""
 
 
@@ -417,27 +513,40 @@ BY_NAME_AND_LABEL = "!(projectcalico.org/name starts with 'calico-demo-' && has(
     [
         ("", BY_NAME_AND_LABEL, False),
         ("team-a", BY_NAME_AND_LABEL, True),
-        ("team-a", "!has(calico-conformance/run)", True),  # namespaces that their owner made have no run's label
+        (
+            "team-a",
+            "!has(calico-conformance/run)",
+            True,
+        ),  # namespaces that their owner made have no run's label
         ("team-a", "!(projectcalico.org/name starts with 'team-a-')", False),
     ],
 )
-def test_beforehand_it_is_known_whether_namespaces_are_exempt(*, prefix: str, selector: str, closes: bool) -> None:
+def test_beforehand_it_is_known_whether_namespaces_are_exempt(
+    *, prefix: str, selector: str, closes: bool
+) -> None:
     assert BY_NAME_AND_LABEL in (Path(__file__).parents[4] / "docs" / "field-guide.md").read_text()
     cluster, run = Cluster(V3), Ownership("3f2a1c", prefix=prefix)
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"], namespaceSelector=selector)]
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [
+        policy("all", types=["Ingress"], namespaceSelector=selector)
+    ]
     assert bool(beforehand(cluster, run).lines) == closes  # type: ignore[arg-type]
 
 
 def test_beforehand_the_runs_label_exempts_its_namespaces() -> None:
     cluster = Cluster(V3)
     cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"])]
-    assert beforehand(cluster, RUN).closing == "GlobalNetworkPolicy all denies ingress of this run's pods"  # type: ignore[arg-type]
+    assert (
+        beforehand(cluster, RUN).closing
+        == "GlobalNetworkPolicy all denies ingress of this run's pods"
+    )  # type: ignore[arg-type]
     exempt = policy("all", types=["Ingress"], namespaceSelector="!has(calico-conformance/run)")
     cluster.lists[V3, "GlobalNetworkPolicy"] = [exempt]
     assert beforehand(cluster, RUN).lines == []  # type: ignore[arg-type]
 
 
-def test_a_policy_that_went_a_moment_ago_is_named_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_went_a_moment_ago_is_named_with_its_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 1000.0
     monkeypatch.setattr("conformance.run.policies_there.time.monotonic", lambda: now)
     there = known(Cluster())

@@ -64,7 +64,9 @@ def process(tmp_path: Path) -> Callable[[str], Process]:
         pytest.param(WIN_1, LAST, id="last beside a node's turn"),
     ],
 )
-def test_turns_that_overlap(process: Callable[[str], Process], held: Exclusivity, asked: Exclusivity) -> None:
+def test_turns_that_overlap(
+    process: Callable[[str], Process], held: Exclusivity, asked: Exclusivity
+) -> None:
     first = process("first").enter(held)
     second = process("second").ask(asked).result(timeout=10)
     second.release()
@@ -86,7 +88,9 @@ def test_turns_that_overlap(process: Callable[[str], Process], held: Exclusivity
         pytest.param(CLUSTER, LAST, id="last waits for the cluster's turn"),
     ],
 )
-def test_turns_that_wait(process: Callable[[str], Process], held: Exclusivity, asked: Exclusivity) -> None:
+def test_turns_that_wait(
+    process: Callable[[str], Process], held: Exclusivity, asked: Exclusivity
+) -> None:
     first = process("first").enter(held)
     second = process("second")
     turn = second.ask(asked)
@@ -101,7 +105,9 @@ def test_turns_that_wait(process: Callable[[str], Process], held: Exclusivity, a
     [
         pytest.param(CLUSTER, SHARED, "second waits for first", id="a holder that signs is named"),
         pytest.param(WIN_1, WIN_1, "second waits for first", id="a node's holder is named"),
-        pytest.param(SHARED, CLUSTER, "second waits for tests under way", id="shared holders sign nothing"),
+        pytest.param(
+            SHARED, CLUSTER, "second waits for tests under way", id="shared holders sign nothing"
+        ),
     ],
 )
 def test_a_turn_that_waits_names_the_holder(
@@ -116,7 +122,9 @@ def test_a_turn_that_waits_names_the_holder(
     assert second.lines == [line]
 
 
-def test_a_turn_that_waits_for_two_nodes_holds_neither_meanwhile(process: Callable[[str], Process]) -> None:
+def test_a_turn_that_waits_for_two_nodes_holds_neither_meanwhile(
+    process: Callable[[str], Process],
+) -> None:
     first = process("first").enter(WIN_2)
     second = process("second")
     turn = second.ask(BOTH)
@@ -166,7 +174,9 @@ def test_leaving_twice_is_leaving_once(process: Callable[[str], Process]) -> Non
     gate.leave()
 
 
-def test_locks_are_released_once_the_work_that_the_test_started_has_ended(process: Callable[[str], Process]) -> None:
+def test_locks_are_released_once_the_work_that_the_test_started_has_ended(
+    process: Callable[[str], Process],
+) -> None:
     held = process("first").enter(CLUSTER)
     work: Future[None] = Future()
     ended = threading.Event()
@@ -180,7 +190,9 @@ def test_locks_are_released_once_the_work_that_the_test_started_has_ended(proces
     assert ended.wait(timeout=10)
 
 
-def test_locks_are_released_at_once_where_no_work_is_under_way(process: Callable[[str], Process]) -> None:
+def test_locks_are_released_at_once_where_no_work_is_under_way(
+    process: Callable[[str], Process],
+) -> None:
     held = process("first").enter(CLUSTER)
     ended = threading.Event()
     done: Future[None] = Future()

@@ -120,11 +120,17 @@ def test_bystanders_are_in_a_namespace_of_their_own_without_labels_of_worlds() -
 def test_seats_carry_the_labels_and_the_account_of_their_space_and_system() -> None:
     deployer = Deployer()
     seats_of(deployer).taken()
-    found = {(wish.namespace[-1], wish.node.os): wish for wish in deployer.deployed if wish.namespace[-1] != BYSTANDERS}
+    found = {
+        (wish.namespace[-1], wish.node.os): wish
+        for wish in deployer.deployed
+        if wish.namespace[-1] != BYSTANDERS
+    }
     assert {key: dict(wish.labels) for key, wish in found.items()} == {
         key: {**worlds.SEAT, **labels} for key, labels in worlds.SEAT_LABELS.items()
     }
-    assert {key for key, wish in found.items() if wish.account == worlds.ACCOUNT} == set(worlds.SEATS_OF_ACCOUNT)
+    assert {key for key, wish in found.items() if wish.account == worlds.ACCOUNT} == set(
+        worlds.SEATS_OF_ACCOUNT
+    )
     assert [(namespace, kind) for namespace, kind, _ in deployer.applied] == [
         ("demo-world-a", "ServiceAccount"),
         ("demo-world-b", "ServiceAccount"),
@@ -143,7 +149,10 @@ def test_pods_are_made_once() -> None:
 def test_a_node_without_seats_is_inconclusive_and_leaves_the_others() -> None:
     seats = seats_of(Deployer(broken={"win-1"}))
     (decision,) = seats.taken()
-    assert (decision.verdict, decision.reason) == (ClaimVerdict.INCONCLUSIVE, "image cannot be pulled on win-1")
+    assert (decision.verdict, decision.reason) == (
+        ClaimVerdict.INCONCLUSIVE,
+        "image cannot be pulled on win-1",
+    )
     assert "win-1" in {decision.source, decision.target}
     assert {seat.node for seat in seats.seats} == {"linux-1", "linux-2", "win-0"}
     assert "win-1" not in seats.bystanders
@@ -157,7 +166,9 @@ def test_a_system_without_any_seat_raises_what_its_node_raised(system: str) -> N
 
 
 @pytest.mark.parametrize(("dry_run", "replaced"), [(False, 1), (True, 0)])
-def test_a_pod_that_is_gone_is_replaced_and_the_seats_are_no_longer_at_rest(dry_run: bool, replaced: int) -> None:
+def test_a_pod_that_is_gone_is_replaced_and_the_seats_are_no_longer_at_rest(
+    dry_run: bool, replaced: int
+) -> None:
     deployer = Deployer(dry_run=dry_run)
     seats = seats_of(deployer)
     seats.taken()
@@ -187,7 +198,9 @@ def test_seats_that_are_there_stay_at_rest() -> None:
         pytest.param([9.0, *[0.1] * NEWEST], 0.1, id="one slow moment is forgotten"),
     ],
 )
-def test_the_latency_is_the_longest_of_the_newest_worlds(measured: list[float], longest: float) -> None:
+def test_the_latency_is_the_longest_of_the_newest_worlds(
+    measured: list[float], longest: float
+) -> None:
     seats = seats_of(Deployer())
     seats.latencies.extend(measured)
     assert seats.latency == longest

@@ -31,7 +31,13 @@ def patience(seconds: float) -> Timings:
 
 def test_what_was_kept_is_told_with_the_turns_of_all_processes(tmp_path: Path) -> None:
     directory, _ = RunDirectory.create(tmp_path)
-    kept = Kept(began=1.0, ended=9.0, paths=(), events=((2.0, "Pod a/b came"),), unwatched={"linux-1": "it is gone"})
+    kept = Kept(
+        began=1.0,
+        ended=9.0,
+        paths=(),
+        events=((2.0, "Pod a/b came"),),
+        unwatched={"linux-1": "it is gone"},
+    )
     (directory.shared / standing_watch.ANSWER).write_text(json.dumps(to_plain(kept)))
     for worker in ("gw0", "gw1"):
         line = {"test": f"of {worker}", "worker": worker, "began": 1.0}
@@ -66,10 +72,17 @@ def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was
     assert found == {"windows-2019": "its pods were never there to be asked"}
 
 
-def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_or_may_be_soon(tmp_path: Path) -> None:
+def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_or_may_be_soon(
+    tmp_path: Path,
+) -> None:
     directory, _ = RunDirectory.create(tmp_path)
     watch: Any = object.__new__(standing_watch.Watch)
-    watch._directory, watch._timings, watch._turns, watch._began = directory, load_timings(lab=True), set(), 0.0
+    watch._directory, watch._timings, watch._turns, watch._began = (
+        directory,
+        load_timings(lab=True),
+        set(),
+        0.0,
+    )
     target = workload("web").tcp(8080)
     one = Attempt(source=workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
     enters = Watched(node="linux-1", way="in", attempt=one)
@@ -96,10 +109,16 @@ def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_
 class Served:
     """A cluster whose API for Calico's policies is served, with one Tier."""
 
-    discovery = SimpleNamespace(serves=lambda api, kind: api != "crd.projectcalico.org/v1" and "Baseline" not in kind)
+    discovery = SimpleNamespace(
+        serves=lambda api, kind: api != "crd.projectcalico.org/v1" and "Baseline" not in kind
+    )
 
     def objects(self, api: str, kind: str) -> list[dict[str, Any]]:
-        return [{"metadata": {"name": "early"}, "spec": {"defaultAction": "Pass"}}] if kind == "Tier" else []
+        return (
+            [{"metadata": {"name": "early"}, "spec": {"defaultAction": "Pass"}}]
+            if kind == "Tier"
+            else []
+        )
 
 
 def following() -> Any:
@@ -111,15 +130,25 @@ def following() -> Any:
     return watch
 
 
-def obj(name: str, *, space: str = "", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def obj(
+    name: str, *, space: str = "", labels: dict[str, str] | None = None, **spec: Any
+) -> dict[str, Any]:
     place = {"namespace": space} if space else {}
-    return {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}, **place}, "spec": spec}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}, **place},
+        "spec": spec,
+    }
 
 
 def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
     kinds = following()._policies()
-    calico = {("projectcalico.org/v3", kind) for kind in ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")}
-    newest = {("policy.networking.k8s.io/v1alpha2", kind) for kind in ("AdminNetworkPolicy", "ClusterNetworkPolicy")}
+    calico = {
+        ("projectcalico.org/v3", kind) for kind in ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
+    }
+    newest = {
+        ("policy.networking.k8s.io/v1alpha2", kind)
+        for kind in ("AdminNetworkPolicy", "ClusterNetworkPolicy")
+    }
     assert set(kinds) == {("networking.k8s.io/v1", "NetworkPolicy"), *calico, *newest}
     assert len(kinds) == len(set(kinds))
 
@@ -135,7 +164,9 @@ def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -
         ("GlobalNetworkPolicy wide came", [1]), ("GlobalNetworkPolicy wide changed", [1, 2]),
         ("Tier early changed", [2]), ("GlobalNetworkPolicy wide went", [2, 2]),
     ]  # fmt: skip
-    assert from_plain(Kept, to_plain(Kept(began=0.0, ended=1.0, paths=(), foreign=tuple(watch._foreign)))).foreign
+    assert from_plain(
+        Kept, to_plain(Kept(began=0.0, ended=1.0, paths=(), foreign=tuple(watch._foreign)))
+    ).foreign
 
 
 def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_taken_away() -> None:
@@ -147,7 +178,10 @@ def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_ta
     assert watch._foreign == []
     watch._note(api, "NetworkPolicy", own | {"spec": {"ingress": [{}]}}, "changed")
     watch._note(
-        api, "NetworkPolicy", own | {"metadata": own["metadata"] | {"namespace": "calico-demo-ab12-gw0"}}, "went"
+        api,
+        "NetworkPolicy",
+        own | {"metadata": own["metadata"] | {"namespace": "calico-demo-ab12-gw0"}},
+        "went",
     )
     watch._over = True
     watch._note(api, "NetworkPolicy", own, "went")
@@ -157,11 +191,17 @@ def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_ta
 
 def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> None:
     watch, api = following(), "projectcalico.org/v3"
-    watch._note(api, "GlobalNetworkPolicy", obj("own", labels=Ownership("ab12", "gw0").labels), "came")
+    watch._note(
+        api, "GlobalNetworkPolicy", obj("own", labels=Ownership("ab12", "gw0").labels), "came"
+    )
     watch._note(api, "NetworkPolicy", obj("deny", space="web"), "came")
-    watch._note(api, "NetworkPolicy", obj("knp.default.deny", space="calico-demo-ab12-watch"), "came")
+    watch._note(
+        api, "NetworkPolicy", obj("knp.default.deny", space="calico-demo-ab12-watch"), "came"
+    )
     watch._note("v1", "Service", obj("shop", space="web"), "came")
     assert watch._foreign == []
     assert [text for _, text in watch._events] == ["Service web/shop came"]
-    watch._note(api, "NetworkPolicy", obj("generated", space="calico-demo-ab12-watch-elsewhere"), "came")
+    watch._note(
+        api, "NetworkPolicy", obj("generated", space="calico-demo-ab12-watch-elsewhere"), "came"
+    )
     assert len(watch._foreign) == 1

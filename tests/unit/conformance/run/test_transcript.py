@@ -45,7 +45,9 @@ class Scripted:
     def next(self, within: float) -> Answered | None:
         one = self.begun.pop(0) if self.begun else None
         self.pending = len(self.begun)
-        seen = one and Observation(attempt=one, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, began_at=1.5)
+        seen = one and Observation(
+            attempt=one, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, began_at=1.5
+        )
         return Answered(1, seen) if seen else None
 
     def waits(self, source: str) -> bool:
@@ -57,7 +59,11 @@ class Scripted:
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.begin(batch)
-        return [answered.observation for answered in (self.next(0), self.next(0)) if answered and answered.observation]
+        return [
+            answered.observation
+            for answered in (self.next(0), self.next(0))
+            if answered and answered.observation
+        ]
 
 
 @pytest.fixture
@@ -65,13 +71,17 @@ def prober() -> Any:
     return Scripted()
 
 
-def test_a_result_is_written_down_when_it_is_taken_and_with_when_it_began(prober: Any, tmp_path: Path) -> None:
+def test_a_result_is_written_down_when_it_is_taken_and_with_when_it_began(
+    prober: Any, tmp_path: Path
+) -> None:
     own = ExecTranscript(tmp_path / "file").of_a_test()
     asking = Witnessed(prober, own).asking()
     asking.begin([attempt(80), attempt(81)])
     assert own.text() == ""
     asking.next(1.0)
-    assert own.text().startswith("00:00:01.500  n/client (linux, node w1) -> 10.0.0.1:80/tcp  tcp  CONNECTED")
+    assert own.text().startswith(
+        "00:00:01.500  n/client (linux, node w1) -> 10.0.0.1:80/tcp  tcp  CONNECTED"
+    )
     assert len(own.text().splitlines()) == 1
 
 
@@ -91,7 +101,9 @@ def test_what_a_test_left_under_way_is_cancelled_at_its_end_and_is_in_no_transcr
     assert "10.0.0.1:81/tcp" in second.text()
 
 
-def test_a_literal_command_is_in_its_tests_transcript_and_in_the_workers_file(tmp_path: Path) -> None:
+def test_a_literal_command_is_in_its_tests_transcript_and_in_the_workers_file(
+    tmp_path: Path,
+) -> None:
     worker = ExecTranscript(tmp_path / "file")
     own, other = worker.of_a_test(), worker.of_a_test()
     record = ExecRecord(

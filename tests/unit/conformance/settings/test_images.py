@@ -18,7 +18,10 @@ DIGEST = f"sha256:{'a' * 64}"
     [
         ("registry.example", Mirror(prefix="registry.example")),
         ("registry.example:5000/a/b/", Mirror(prefix="registry.example:5000/a/b")),
-        ("docker.io=registry.example/hub", Mirror(upstream="docker.io", prefix="registry.example/hub")),
+        (
+            "docker.io=registry.example/hub",
+            Mirror(upstream="docker.io", prefix="registry.example/hub"),
+        ),
         ("r.example:5000/x=s.example", Mirror(upstream="r.example:5000/x", prefix="s.example")),
     ],
 )
@@ -36,7 +39,9 @@ def test_limits_are_read() -> None:
     assert PodLimits.parse("cpu=1500m,memory=512Mi") == PodLimits(cpu="1500m", memory="512Mi")
 
 
-@pytest.mark.parametrize("text", ["cpu=1", "cpu=1,memory=1", "cpu=x,memory=1Gi", "cpu=1,memory=1Gi,disk=1", ""])
+@pytest.mark.parametrize(
+    "text", ["cpu=1", "cpu=1,memory=1", "cpu=x,memory=1Gi", "cpu=1,memory=1Gi,disk=1", ""]
+)
 def test_wrong_limits_are_refused(text: str) -> None:
     with pytest.raises(UsageProblem, match="--pod-limits"):
         PodLimits.parse(text)
@@ -49,7 +54,9 @@ def test_an_images_file_is_read(tmp_path: Path) -> None:
         f"{KNOWN[1]}: {{tag: ltsc2022}}\n"
     )
     assert load_choices(path, KNOWN) == {
-        KNOWN[0]: ImageChoice(name="registry.example/base/busybox", tag="1.37.0", digest=DIGEST, pull_secret="mine"),
+        KNOWN[0]: ImageChoice(
+            name="registry.example/base/busybox", tag="1.37.0", digest=DIGEST, pull_secret="mine"
+        ),
         KNOWN[1]: ImageChoice(tag="ltsc2022"),
     }
 
@@ -70,7 +77,9 @@ def test_an_images_file_is_read(tmp_path: Path) -> None:
         ("{", "expected the node content"),
     ],
 )
-def test_a_wrong_images_file_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_images_file_is_refused_with_its_place(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "images.yaml"
     path.write_text(text)
     with pytest.raises(UsageProblem) as refusal:

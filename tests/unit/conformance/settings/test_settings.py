@@ -16,7 +16,9 @@ from conformance.settings import OsTimings, RunTimings, Settings, Toleration, lo
 def test_windows_is_given_no_less_patience_than_linux() -> None:
     timings = load_timings()
     for field in dataclasses.fields(OsTimings):
-        assert getattr(timings.windows, field.name) >= getattr(timings.linux, field.name), field.name
+        assert getattr(timings.windows, field.name) >= getattr(timings.linux, field.name), (
+            field.name
+        )
 
 
 def test_a_windows_attempt_outlasts_its_second_syn() -> None:
@@ -27,7 +29,11 @@ def test_an_override_changes_its_entries_only(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text("windows:\n  policy_effect: 2 min\n  poll_every: 250 ms\n  agree: 5 tries\n")
     changed, packaged = load_timings(file), load_timings()
-    assert (changed.windows.policy_effect, changed.windows.poll_every, changed.windows.agree) == (120.0, 0.25, 5)
+    assert (changed.windows.policy_effect, changed.windows.poll_every, changed.windows.agree) == (
+        120.0,
+        0.25,
+        5,
+    )
     assert changed.windows.pod_ready == packaged.windows.pod_ready
     assert changed.linux == packaged.linux
 
@@ -48,7 +54,9 @@ def test_an_override_changes_its_entries_only(tmp_path: Path) -> None:
         ("linux: {hold: 5 s\n", "not YAML"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_an_override_is_one_line_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_what_is_wrong_in_an_override_is_one_line_with_its_place(
+    tmp_path: Path, text: str, words: str
+) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(text)
     with pytest.raises(UsageProblem) as caught:
@@ -87,13 +95,17 @@ def test_every_setting_says_what_it_means_and_timings_their_unit() -> None:
     timed = {OsTimings.__name__, RunTimings.__name__}
     seen = 0
     for path in folder.glob("*.py"):
-        for cls in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)):
+        for cls in (
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+        ):
             for statement, following in zip(cls.body, [*cls.body[1:], None], strict=True):
                 if not isinstance(statement, ast.AnnAssign) or cls.name == "Timings":
                     continue
                 text = following.value.value if isinstance(following, ast.Expr) else ""  # type: ignore[attr-defined]
                 assert text, f"{cls.name}.{ast.unparse(statement.target)} has no docstring"
-                assert cls.name not in timed or text.startswith(("s.", "tries.", "execs.", "agents.")), text
+                assert cls.name not in timed or text.startswith(
+                    ("s.", "tries.", "execs.", "agents.")
+                ), text
                 seen += 1
     assert seen > 25
 
@@ -105,30 +117,45 @@ def test_settings_are_frozen() -> None:
 
 @pytest.mark.parametrize("os", ["linux", "windows"])
 @pytest.mark.parametrize("lab", [False, True], ids=["field", "lab"])
-def test_a_row_that_an_outage_of_two_give_ups_could_fill_is_refused(tmp_path: Path, os: str, lab: bool) -> None:
+def test_a_row_that_an_outage_of_two_give_ups_could_fill_is_refused(
+    tmp_path: Path, os: str, lab: bool
+) -> None:
     sound = load_timings(lab=lab).of(os)  # type: ignore[arg-type]
     outage = 2 * sound.tcp_give_up - sound.syn_again
     assert sound.agree_span + sound.hold > outage
     file = tmp_path / "t.yaml"
     file.write_text(f"{os}:\n  agree_span: {round(1000 * (outage - sound.hold))} ms\n")
-    with pytest.raises(UsageProblem, match=rf"{os}.agree_span and {os}.hold are .* an outage of two give-up times"):
+    with pytest.raises(
+        UsageProblem, match=rf"{os}.agree_span and {os}.hold are .* an outage of two give-up times"
+    ):
         load_timings(file, lab=lab)
 
 
-@pytest.mark.parametrize(("entry", "what"), [("syn_again", "a lost packet"), ("refused_within", "a refusal")])
-def test_an_attempt_that_cannot_tell_a_denial_from_less_is_refused(tmp_path: Path, entry: str, what: str) -> None:
+@pytest.mark.parametrize(
+    ("entry", "what"), [("syn_again", "a lost packet"), ("refused_within", "a refusal")]
+)
+def test_an_attempt_that_cannot_tell_a_denial_from_less_is_refused(
+    tmp_path: Path, entry: str, what: str
+) -> None:
     file = tmp_path / "t.yaml"
     entries = {"tcp_give_up": "2 s", "syn_again": "1 s", "refused_within": "1 s", entry: "2 s"}
-    file.write_text("windows:\n" + "".join(f"  {name}: {value}\n" for name, value in entries.items()))
+    file.write_text(
+        "windows:\n" + "".join(f"  {name}: {value}\n" for name, value in entries.items())
+    )
     with pytest.raises(
-        UsageProblem, match=rf"windows.tcp_give_up is 2 s and windows.{entry} 2 s: {what} would look like"
+        UsageProblem,
+        match=rf"windows.tcp_give_up is 2 s and windows.{entry} 2 s: {what} would look like",
     ):
         load_timings(file)
 
 
 def test_windows_has_more_patience_with_agents_than_linux_and_a_lab_less_than_a_cluster() -> None:
     field, lab = load_timings(), load_timings(lab=True)
-    assert (field.windows.agent_hello, field.windows.agent_slot, field.windows.agent_silence) == (60.0, 180.0, 45.0)
+    assert (field.windows.agent_hello, field.windows.agent_slot, field.windows.agent_silence) == (
+        60.0,
+        180.0,
+        45.0,
+    )
     assert field.run.exec_connect == 15.0
     for name in ("agent_hello", "agent_slot", "agent_silence"):
         assert getattr(field.linux, name) < getattr(field.windows, name)

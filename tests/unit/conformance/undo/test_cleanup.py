@@ -15,8 +15,13 @@ STORED = "crd.projectcalico.org/v1"
 
 def stored(name: str, run: str) -> dict[str, Any]:
     """A policy as calicoctl stores it: what its user called it and labelled it with is in an annotation."""
-    labels = {"calico-conformance/run": run, "app.kubernetes.io/managed-by": "calico-windows-conformance"}
-    given = json.dumps({"name": name, "labels": labels, "creationTimestamp": "2026-03-01T12:00:00Z"})
+    labels = {
+        "calico-conformance/run": run,
+        "app.kubernetes.io/managed-by": "calico-windows-conformance",
+    }
+    given = json.dumps(
+        {"name": name, "labels": labels, "creationTimestamp": "2026-03-01T12:00:00Z"}
+    )
     meta = {"name": f"default.{name}", "annotations": {"projectcalico.org/metadata": given}}
     return {"apiVersion": STORED, "kind": POLICY, "metadata": meta}
 
@@ -45,19 +50,32 @@ class StandInKube:
             kept = [item for item in self.stored if item["metadata"]["name"] not in self.deleted]
             return [item for item in kept if item["kind"] == kind]
         self.asked.append(labels)
-        return [self._object(kind, name) for name in self.found.get(kind, ()) if name not in self.deleted]
+        return [
+            self._object(kind, name)
+            for name in self.found.get(kind, ())
+            if name not in self.deleted
+        ]
 
-    def objects_at(self, api_version: str, kind: str, namespace: str | None, **more: str) -> tuple[list[Any], str]:
+    def objects_at(
+        self, api_version: str, kind: str, namespace: str | None, **more: str
+    ) -> tuple[list[Any], str]:
         self.waited_for.add(kind)
         return [], "1"
 
-    def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
-        return next((item for item in self.stored if item["metadata"]["name"] == name), self._object(kind, name))
+    def find(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None
+    ) -> dict[str, Any]:
+        return next(
+            (item for item in self.stored if item["metadata"]["name"] == name),
+            self._object(kind, name),
+        )
 
     def resource(self, api_version: str, kind: str) -> Resource:
         return Resource("/api/v1", kind.lower(), kind, namespaced=False, verbs=())
 
-    def path(self, resource: Resource, namespace: str | None = None, name: str | None = None) -> str:
+    def path(
+        self, resource: Resource, namespace: str | None = None, name: str | None = None
+    ) -> str:
         return f"{resource.kind}/{name}"
 
     def request(self, method: str, path: str, **more: Any) -> bytes:
@@ -66,18 +84,25 @@ class StandInKube:
             raise ApiRefused(403, "Forbidden", "may not delete", f"DELETE {path}")
         kind, _, name = path.partition("/")
         if kind == TIER and self.found.get(NAMESPACE) and NAMESPACE not in self.waited_for:
-            raise ApiRefused(500, "InternalError", "Cannot delete a non-empty tier", f"DELETE {path}")
+            raise ApiRefused(
+                500, "InternalError", "Cannot delete a non-empty tier", f"DELETE {path}"
+            )
         self.deleted.append(name)
         return json.dumps({}).encode()
 
     @staticmethod
     def _object(kind: str, name: str) -> dict[str, Any]:
-        labels = {"calico-conformance/run": "abc", "app.kubernetes.io/managed-by": "calico-windows-conformance"}
+        labels = {
+            "calico-conformance/run": "abc",
+            "app.kubernetes.io/managed-by": "calico-windows-conformance",
+        }
         return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
 
 
 def test_what_was_left_is_removed_and_named_policies_first() -> None:
-    kube = StandInKube(Namespace=["calico-demo-abc-gw0"], GlobalNetworkPolicy=["calico-demo-abc-deny"])
+    kube = StandInKube(
+        Namespace=["calico-demo-abc-gw0"], GlobalNetworkPolicy=["calico-demo-abc-deny"]
+    )
     told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
     assert kube.deleted == ["calico-demo-abc-deny", "calico-demo-abc-gw0"]
     assert len(told) == 2
@@ -105,7 +130,10 @@ def test_what_may_not_be_listed_is_said() -> None:
 
 def test_a_policy_that_calicoctl_wrote_is_removed_where_calico_stores_it() -> None:
     kube = StandInKube(served=False)
-    kube.stored = [stored("calico-demo-abc-gw0-nobody-enters", "abc"), stored("calico-demo-abcd-gw0-x", "abcd")]
+    kube.stored = [
+        stored("calico-demo-abc-gw0-nobody-enters", "abc"),
+        stored("calico-demo-abcd-gw0-x", "abcd"),
+    ]
     told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
     assert kube.deleted == ["default.calico-demo-abc-gw0-nobody-enters"]
     assert len(told) == 1

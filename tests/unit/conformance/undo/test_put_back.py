@@ -17,7 +17,9 @@ from conformance.undo import dead_runs
 
 NODE = ObjectRef(api_version="v1", kind="Node", name="w1")
 FIELDS = touched({}, {"spec": {"unschedulable": True}})
-ENTRY = Entry(key="1-gw0", run="r", act="patch", why="", worker="gw0", target=NODE, uid="u", fields=FIELDS)
+ENTRY = Entry(
+    key="1-gw0", run="r", act="patch", why="", worker="gw0", target=NODE, uid="u", fields=FIELDS
+)
 FORGED = replace(ENTRY, target=replace(NODE, kind="Namespace"))
 CUT_OFF = "not every pod reaches every other: a does not reach b"
 
@@ -55,7 +57,11 @@ def test_whether_it_is_put_back(
     kube: Any = None
     done = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), worker, process="")
     assert done.problem == problem
-    how = ["1 change of the cluster not put back; put back by: pytest --restore"] if outcome is Outcome.FAILED else []
+    how = (
+        ["1 change of the cluster not put back; put back by: pytest --restore"]
+        if outcome is Outcome.FAILED
+        else []
+    )
     told = [] if worker == "gw1" else [f"{outcome}: the VNI", *how]
     assert list(done.lines) == [*told, *({problem} - {"", *told})]
 
@@ -64,7 +70,9 @@ def test_an_entry_that_no_process_of_the_run_can_have_written_is_no_problem_of_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done = [Restored(entry=FORGED, outcome=Outcome.REFUSED, text="labels")]
-    monkeypatch.setattr(dead_runs, "Journal", lambda *_, **__: SimpleNamespace(entries=lambda unreadable: [FORGED]))
+    monkeypatch.setattr(
+        dead_runs, "Journal", lambda *_, **__: SimpleNamespace(entries=lambda unreadable: [FORGED])
+    )
     monkeypatch.setattr(dead_runs, "restore", lambda *_, **__: done)
     kube: Any = None
     told = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), "", process="")

@@ -22,7 +22,14 @@ FIELD = Field(path=("spec", "vxlanVNI"), before=BEFORE, ours=OURS, parents=1)
 
 TARGET = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 ENTRY = Entry(
-    key="1", run="r", act="patch", why="a test", state="done", target=TARGET, uid=f"uid-in-{V3[-2:]}", fields=(FIELD,)
+    key="1",
+    run="r",
+    act="patch",
+    why="a test",
+    state="done",
+    target=TARGET,
+    uid=f"uid-in-{V3[-2:]}",
+    fields=(FIELD,),
 )
 STORED = "projectcalico.org/metadata"
 
@@ -34,7 +41,12 @@ class Cluster:
     """
 
     def __init__(
-        self, *, away: bool, served: tuple[str, ...] = (V3, CRD), mark: str = ENTRY.mark, both: bool = False
+        self,
+        *,
+        away: bool,
+        served: tuple[str, ...] = (V3, CRD),
+        mark: str = ENTRY.mark,
+        both: bool = False,
     ) -> None:
         self.away, self.served, self.both = away, served, both
         self.annotations = {"theirs": "kept", ENTRY.mark_name: mark}
@@ -46,11 +58,15 @@ class Cluster:
 
     def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Any:
         if api == V3 and self.away:
-            raise ApiRefused(503, "ServiceUnavailable", "error trying to reach service", f"GET {kind}")
+            raise ApiRefused(
+                503, "ServiceUnavailable", "error trying to reach service", f"GET {kind}"
+            )
         meta: dict[str, Any] = {"name": name, "uid": f"uid-in-{api[-2:]}", "resourceVersion": "7"}
         meta["annotations"] = dict(self.annotations) if api == V3 or self.both else {}
         if api == CRD:
-            meta["annotations"][STORED] = json.dumps({"name": name, "annotations": self.annotations})
+            meta["annotations"][STORED] = json.dumps(
+                {"name": name, "annotations": self.annotations}
+            )
         return {"apiVersion": api, "kind": kind, "metadata": meta, "spec": {"vxlanVNI": self.vni}}
 
     def patch(self, target: ObjectRef, patch: Any, why: str, *, foreign: bool) -> None:
@@ -75,12 +91,18 @@ def put_back(cluster: Cluster) -> Any:
     return done, closed
 
 
-@pytest.mark.parametrize(("away", "api", "both"), [(False, V3, False), (True, CRD, False), (True, CRD, True)])
+@pytest.mark.parametrize(
+    ("away", "api", "both"), [(False, V3, False), (True, CRD, False), (True, CRD, True)]
+)
 def test_it_is_put_back_by_whichever_api_answers(away: bool, api: str, both: bool) -> None:
     cluster = Cluster(away=away, both=both)
     done, closed = put_back(cluster)
     assert done.outcome is Outcome.RESTORED, str(done)
-    assert (cluster.vni, cluster.log, closed) == (4096, [f"patch {api} {{'vxlanVNI': 4096}}"], ["closed"])
+    assert (cluster.vni, cluster.log, closed) == (
+        4096,
+        [f"patch {api} {{'vxlanVNI': 4096}}"],
+        ["closed"],
+    )
     assert api in done.text
     assert cluster.annotations == {"theirs": "kept"}, "the mark goes with the change"
 

@@ -55,13 +55,19 @@ def test_what_these_changes_do_not_take_is_not_asked_for() -> None:
 
 
 def test_a_procedure_takes_what_a_drain_takes() -> None:
-    procedure = Entry(key="1", act="procedure", why="a test", procedure="hns-network", arguments={"node": "w1"})
+    procedure = Entry(
+        key="1", act="procedure", why="a test", procedure="hns-network", arguments={"node": "w1"}
+    )
     (line,) = lacking(Kube(("create", "pods/eviction")), procedure)
-    assert line.startswith("user bob may not create pods/eviction in all namespaces, needed to drain a node")
+    assert line.startswith(
+        "user bob may not create pods/eviction in all namespaces, needed to drain a node"
+    )
 
 
 def test_a_right_that_is_needed_twice_is_named_once() -> None:
-    procedure = Entry(key="1", act="procedure", why="a test", procedure="hns-network", arguments={"node": "w1"})
+    procedure = Entry(
+        key="1", act="procedure", why="a test", procedure="hns-network", arguments={"node": "w1"}
+    )
     assert len(lacking(Kube(("create", "leases")), procedure, procedure)) == 1
 
 

@@ -40,20 +40,27 @@ class World:
         if self.restart_heals:
             self.dead.discard(node)
 
-    def problem(self, nodes: Sequence[str], renewed: Sequence[str] = (), *, without_pods: Sequence[str] = ()) -> str:
+    def problem(
+        self, nodes: Sequence[str], renewed: Sequence[str] = (), *, without_pods: Sequence[str] = ()
+    ) -> str:
         revive = {node: partial(self.revive, node) for node in renewed}
 
         def pairs(node: str) -> list[Any]:
             return [] if node in without_pods else [(SimpleNamespace(node=node), "Service web")]
 
         expect: Any = self
-        return services_problem(expect, Disrupted(nodes=nodes, revive=revive), pairs, self.told.append)
+        return services_problem(
+            expect, Disrupted(nodes=nodes, revive=revive), pairs, self.told.append
+        )
 
 
 def test_services_that_work_are_told_by_node() -> None:
     world = World()
     assert world.problem(["w1", "w2"], ["w1"]) == ""
-    assert (world.told, world.revived) == (["Services work by ClusterIP and by name from w1, w2"], [])
+    assert (world.told, world.revived) == (
+        ["Services work by ClusterIP and by name from w1, w2"],
+        [],
+    )
 
 
 def test_kube_proxy_starts_anew_where_services_stayed_dead_and_the_network_is_new() -> None:
@@ -77,7 +84,9 @@ def test_services_that_stay_dead_are_a_problem(renewed: list[str]) -> None:
 def test_a_node_that_takes_no_pods_is_named() -> None:
     world = World()
     assert world.problem(["w1"], without_pods=["w1"]) == ""
-    assert world.told == ["node w1 takes no pods, so whether Services work from there was not looked at"]
+    assert world.told == [
+        "node w1 takes no pods, so whether Services work from there was not looked at"
+    ]
 
 
 def test_a_kube_proxy_that_does_not_come_back_is_no_dead_service() -> None:
@@ -100,7 +109,9 @@ def test_disrupted_nodes_are_those_that_the_journal_speaks_of() -> None:
         Entry(key="1", act="procedure", why="", procedure="hns-network", arguments={"node": "w1"}),
         Entry(key="2", act="patch", why="", target=felix),
         Entry(key="3", act="patch", why="", target=node),
-        Entry(key="4", act="procedure", why="", procedure="felix-restart", arguments={"node": "l1"}),
+        Entry(
+            key="4", act="procedure", why="", procedure="felix-restart", arguments={"node": "l1"}
+        ),
     ]
     done = [Restored(entry=entry, outcome=Outcome.RESTORED, text="") for entry in entries]
     kube: Any = None

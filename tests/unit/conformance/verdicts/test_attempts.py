@@ -18,19 +18,27 @@ def outcome(
     verdict: V, reason: str = "", *, results: tuple[ClaimResult, ...] = (), seconds: float = 1.0
 ) -> TestOutcome:
     return TestOutcome(
-        test="t::a", verdict=verdict, reason=reason or f"{verdict} there", results=results, seconds=seconds
+        test="t::a",
+        verdict=verdict,
+        reason=reason or f"{verdict} there",
+        results=results,
+        seconds=seconds,
     )
 
 
 def result(verdict: V, reason: str = "") -> ClaimResult:
-    return ClaimResult(claim="DEMO-5", verdict=verdict, test="t::a", reason=reason or f"{verdict} of the claim")
+    return ClaimResult(
+        claim="DEMO-5", verdict=verdict, test="t::a", reason=reason or f"{verdict} of the claim"
+    )
 
 
 @pytest.mark.parametrize(
     ("attempts", "verdict", "reason", "flaky"),
     [
         pytest.param((V.CONFIRMED,), V.CONFIRMED, "CONFIRMED there", False, id="one attempt"),
-        pytest.param((V.VIOLATED, V.VIOLATED), V.VIOLATED, "VIOLATED there", False, id="attempts that agree"),
+        pytest.param(
+            (V.VIOLATED, V.VIOLATED), V.VIOLATED, "VIOLATED there", False, id="attempts that agree"
+        ),
         pytest.param(
             (V.VIOLATED, V.CONFIRMED),
             V.VIOLATED,
@@ -54,7 +62,9 @@ def result(verdict: V, reason: str = "") -> ClaimResult:
         ),
     ],
 )
-def test_the_worst_attempt_counts(attempts: tuple[V, ...], verdict: V, reason: str, flaky: bool) -> None:
+def test_the_worst_attempt_counts(
+    attempts: tuple[V, ...], verdict: V, reason: str, flaky: bool
+) -> None:
     found = merged([outcome(attempt) for attempt in attempts])
     assert (found.verdict, found.reason, found.flaky) == (verdict, reason, flaky)
 
@@ -71,7 +81,12 @@ def test_of_attempts_that_agree_the_first_reason_is_reported() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        pytest.param(V.CONFIRMED, V.CONFIRMED, "CONFIRMED of the claim", id="results that agree keep their reason"),
+        pytest.param(
+            V.CONFIRMED,
+            V.CONFIRMED,
+            "CONFIRMED of the claim",
+            id="results that agree keep their reason",
+        ),
         pytest.param(
             V.VIOLATED,
             V.CONFIRMED,
@@ -81,7 +96,10 @@ def test_of_attempts_that_agree_the_first_reason_is_reported() -> None:
     ],
 )
 def test_each_result_is_the_worst_of_its_attempts(first: V, second: V, reason: str) -> None:
-    attempts = [outcome(V.VIOLATED, results=(result(first),)), outcome(V.CONFIRMED, results=(result(second),))]
+    attempts = [
+        outcome(V.VIOLATED, results=(result(first),)),
+        outcome(V.CONFIRMED, results=(result(second),)),
+    ]
     (found,) = merged(attempts).results
     assert (found.verdict, found.reason) == (first, reason)
 
@@ -96,7 +114,12 @@ def test_a_result_that_did_not_change_is_not_marked_beside_one_that_did() -> Non
 
 def test_a_test_whose_worker_crashed_is_inconclusive_in_all_its_parts() -> None:
     found = silenced("t::a", PARTS, "lab", crash=CRASHED, ended=ENDED)
-    assert (found.verdict, found.reason, found.remedy, found.ran) == (V.INCONCLUSIVE, CRASHED, "", True)
+    assert (found.verdict, found.reason, found.remedy, found.ran) == (
+        V.INCONCLUSIVE,
+        CRASHED,
+        "",
+        True,
+    )
     assert [(each.claim, each.verdict) for each in found.results] == [
         ("DEMO-5", V.INCONCLUSIVE),
         ("DEMO-7", V.INCONCLUSIVE),
@@ -105,7 +128,12 @@ def test_a_test_whose_worker_crashed_is_inconclusive_in_all_its_parts() -> None:
 
 def test_a_planned_test_that_never_began_was_not_run() -> None:
     found = silenced("t::a", PARTS, "lab", crash="", ended=ENDED)
-    assert (found.verdict, found.reason, found.remedy, found.ran) == (V.NOT_RUN, ENDED, "run it again", False)
+    assert (found.verdict, found.reason, found.remedy, found.ran) == (
+        V.NOT_RUN,
+        ENDED,
+        "run it again",
+        False,
+    )
 
 
 NEVER_BEGAN = silenced("t::a", (), "lab", crash="", ended=ENDED)
@@ -116,13 +144,29 @@ DIED = silenced("t::a", (), "lab", crash=CRASHED, ended=ENDED)
     ("heard", "silent", "before", "verdict"),
     [
         pytest.param(V.CONFIRMED, NEVER_BEGAN, None, V.CONFIRMED, id="a report is what counts"),
-        pytest.param(V.CONFIRMED, DIED, None, V.INCONCLUSIVE, id="a crash before the report counts too"),
-        pytest.param(V.CONFIRMED, DIED, V.VIOLATED, V.VIOLATED, id="what was violated before the crash stays so"),
-        pytest.param(None, DIED, V.VIOLATED, V.VIOLATED, id="violated, then crashed, never tried again"),
-        pytest.param(None, DIED, V.CONFIRMED, V.INCONCLUSIVE, id="a success before a crash decides nothing"),
+        pytest.param(
+            V.CONFIRMED, DIED, None, V.INCONCLUSIVE, id="a crash before the report counts too"
+        ),
+        pytest.param(
+            V.CONFIRMED,
+            DIED,
+            V.VIOLATED,
+            V.VIOLATED,
+            id="what was violated before the crash stays so",
+        ),
+        pytest.param(
+            None, DIED, V.VIOLATED, V.VIOLATED, id="violated, then crashed, never tried again"
+        ),
+        pytest.param(
+            None, DIED, V.CONFIRMED, V.INCONCLUSIVE, id="a success before a crash decides nothing"
+        ),
         pytest.param(None, NEVER_BEGAN, None, V.NOT_RUN, id="no report"),
     ],
 )
-def test_what_counts_of_a_planned_test(heard: V | None, silent: TestOutcome, before: V | None, verdict: V) -> None:
-    found = of_planned(outcome(heard) if heard else None, silent, outcome(before) if before else None)
+def test_what_counts_of_a_planned_test(
+    heard: V | None, silent: TestOutcome, before: V | None, verdict: V
+) -> None:
+    found = of_planned(
+        outcome(heard) if heard else None, silent, outcome(before) if before else None
+    )
     assert found.verdict is verdict

@@ -24,10 +24,14 @@ BOTH = {OLD: "win-2019", NEW: "win-2022"}
 def way(build: str, verdict: V = V.CONFIRMED, half: Half = "open", **more: Any) -> Decision:
     about = (build,) if build else ()
     fields = {"source": "linux-1", "target": f"on-{build}", "builds": about, "about": about}
-    return Decision(**{**fields, "verdict": verdict, "reason": f"{verdict} there", "halves": (half,), **more})
+    return Decision(
+        **{**fields, "verdict": verdict, "reason": f"{verdict} there", "halves": (half,), **more}
+    )
 
 
-def told(claim: str, *seen: Decision, builds: dict[str, str] | None = None, **statement: Any) -> ClaimResult:
+def told(
+    claim: str, *seen: Decision, builds: dict[str, str] | None = None, **statement: Any
+) -> ClaimResult:
     said = Statement(seen=list(seen), **statement)
     return judged(catalog()[claim], "a part", "t::a", said, BOTH if builds is None else builds)
 
@@ -44,7 +48,9 @@ def test_a_build_that_a_part_did_not_reach_is_not_run_and_named_with_its_node() 
     found = told("CONN-3", way(OLD))
     assert found.verdict is V.NOT_RUN
     assert found.reason == "it was decided on 17763, not on 20348 (node win-2022)"
-    assert [(decision.target, decision.about, decision.verdict) for decision in found.decisions][-1] == (
+    assert [(decision.target, decision.about, decision.verdict) for decision in found.decisions][
+        -1
+    ] == (
         "win-2022",
         (NEW,),
         V.NOT_RUN,
@@ -70,9 +76,13 @@ def test_nothing_decided_confirms_nothing() -> None:
     assert told("POL-1", way(OLD), way(NEW, half="closed")).verdict is V.CONFIRMED
 
 
-def test_a_path_that_is_to_be_open_and_is_not_violates_a_claim_of_denials_though_nothing_is_to_be_closed() -> None:
+def test_a_path_that_is_to_be_open_and_is_not_violates_a_claim_of_denials_though_nothing_is_to_be_closed() -> (
+    None
+):
     for verdict in (V.VIOLATED, V.INCONCLUSIVE):
-        found = told("POL-1", way(OLD, verdict, claim="POL-1"), way(NEW, claim="POL-1"), in_body=True)
+        found = told(
+            "POL-1", way(OLD, verdict, claim="POL-1"), way(NEW, claim="POL-1"), in_body=True
+        )
         assert (found.verdict, found.reason) == (verdict, f"{verdict} there")
     assert told("POL-1", way(OLD, V.NOT_RUN), way(NEW)).verdict is V.NOT_RUN
 
@@ -81,17 +91,23 @@ def test_that_something_can_happen_is_shown_by_its_happening_alone() -> None:
     closed, lost = way(OLD, half="closed"), way(OLD, V.NOT_OBSERVED, "behaviour", source="win-2019")
     assert told("RST-3", closed, lost, builds={}).verdict is V.NOT_OBSERVED
     assert told("RST-3", closed, builds={}).verdict is V.NOT_RUN
-    assert told("RST-3", closed, replace(lost, verdict=V.CONFIRMED), builds={}).verdict is V.CONFIRMED
+    assert (
+        told("RST-3", closed, replace(lost, verdict=V.CONFIRMED), builds={}).verdict is V.CONFIRMED
+    )
 
 
-def test_a_limitation_that_one_build_still_has_is_confirmed_though_it_is_lifted_on_another() -> None:
+def test_a_limitation_that_one_build_still_has_is_confirmed_though_it_is_lifted_on_another() -> (
+    None
+):
     found = told("SVC-1", way(OLD, half="closed"), way(NEW, V.LIFTED, "closed"))
     assert found.verdict is V.CONFIRMED
     assert {decision.about: decision.verdict for decision in found.decisions}[NEW,] is V.LIFTED
 
 
 def test_what_a_test_says_of_itself_holds_for_all_that_it_saw() -> None:
-    found = told("VXLAN-9", way(OLD), way(NEW), special={"VXLAN-9": Finding(V.LIFTED, "Windows followed")})
+    found = told(
+        "VXLAN-9", way(OLD), way(NEW), special={"VXLAN-9": Finding(V.LIFTED, "Windows followed")}
+    )
     assert (found.verdict, found.reason) == (V.LIFTED, "Windows followed")
 
 
@@ -112,7 +128,12 @@ def test_a_verdict_is_about_builds_that_the_claim_is_about() -> None:
 )
 def test_applicability_is_asked_of_each_covered_node(claim: str, expected: set[str] | None) -> None:
     mixed = replace(
-        facts(), nodes=(node("l", "linux"), node("a", "windows", (17763, 1)), node("b", "windows", (20348, 1)))
+        facts(),
+        nodes=(
+            node("l", "linux"),
+            node("a", "windows", (17763, 1)),
+            node("b", "windows", (20348, 1)),
+        ),
     )
     found = builds_of(catalog()[claim], mixed, Settings())
     assert set(found) == (expected or {NEW, f"{OLD} before .1432"})
@@ -120,15 +141,25 @@ def test_applicability_is_asked_of_each_covered_node(claim: str, expected: set[s
 
 
 def test_what_is_decided_of_one_part_says_nothing_of_another_and_what_was_raised_neither() -> None:
-    one, other = way(OLD, claim="CONN-3", part="a part"), way(OLD, V.VIOLATED, claim="CONN-3", part="another")
+    one, other = (
+        way(OLD, claim="CONN-3", part="a part"),
+        way(OLD, V.VIOLATED, claim="CONN-3", part="another"),
+    )
     raised = Finding(V.VIOLATED, "it leaks")
     assert told("CONN-3", one, other, builds={}, raised=raised, in_body=True).verdict is V.CONFIRMED
     assert told("CONN-3", other, builds={}, raised=raised, in_body=True).verdict is V.VIOLATED
-    assert told("CONN-3", one, builds={}, raised=Finding(V.INCONCLUSIVE, "clearing up")).verdict is V.INCONCLUSIVE
+    assert (
+        told("CONN-3", one, builds={}, raised=Finding(V.INCONCLUSIVE, "clearing up")).verdict
+        is V.INCONCLUSIVE
+    )
 
 
 def test_a_decision_that_names_its_claim_counts_for_that_alone() -> None:
-    seen = [way(OLD, V.VIOLATED, claim="POL-1"), way(NEW, half="closed", claim="POL-1"), way(OLD, claim="XPOL-1")]
+    seen = [
+        way(OLD, V.VIOLATED, claim="POL-1"),
+        way(NEW, half="closed", claim="POL-1"),
+        way(OLD, claim="XPOL-1"),
+    ]
     seen += [way(NEW, V.LIFTED, claim="XPOL-1")]
     raised = Finding(V.VIOLATED, "it leaks")
     assert told("POL-1", *seen, raised=raised).verdict is V.VIOLATED
@@ -136,7 +167,9 @@ def test_a_decision_that_names_its_claim_counts_for_that_alone() -> None:
     assert told("XPOL-1", *seen, raised=Finding(V.INCONCLUSIVE, "no pod")).verdict is V.INCONCLUSIVE
 
 
-def test_what_ended_a_test_and_is_told_by_no_decision_counts_for_every_part_that_was_decided_before() -> None:
+def test_what_ended_a_test_and_is_told_by_no_decision_counts_for_every_part_that_was_decided_before() -> (
+    None
+):
     before = (way(OLD, claim="CONN-3"), way(NEW, claim="CONN-3"))
     for verdict in (V.INCONCLUSIVE, V.VIOLATED):
         raised = Finding(verdict, "the second change could not be asked about")

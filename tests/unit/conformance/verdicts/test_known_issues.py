@@ -27,7 +27,9 @@ def release(version: str) -> Facts:
     return replace(facts(), calico_version=told, calico_on_nodes={})
 
 
-def decision(part: str, symptom: tuple[str, str], *, at: str = NODE, verdict: V = V.VIOLATED) -> Decision:
+def decision(
+    part: str, symptom: tuple[str, str], *, at: str = NODE, verdict: V = V.VIOLATED
+) -> Decision:
     expected, observed = symptom
     return Decision(
         source=LINUX, target=at, builds=(), about=(), verdict=verdict, reason="r", halves=("closed",), part=part,
@@ -63,9 +65,14 @@ def test_the_line_says_may_be_and_what_to_do() -> None:
 
 def test_what_was_read_of_the_whole_cluster_is_explained_though_it_names_no_node() -> None:
     bgp = replace(
-        facts(), calico_version=Fact("v3.31.2", "told"), mode=Fact("bgp", "told"), ipam=Fact("host-local", "told")
+        facts(),
+        calico_version=Fact("v3.31.2", "told"),
+        mode=Fact("bgp", "told"),
+        ipam=Fact("host-local", "told"),
     )
-    read = replace(decision("blocks", ("none", "192.168.0.64/26")), source="", target="", enforced=())
+    read = replace(
+        decision("blocks", ("none", "192.168.0.64/26")), source="", target="", enforced=()
+    )
     issue = next(each for each in known_issues() if each.name == "host-local with BGP")
     assert issue.fits(replace(read, claim="DS-4"), bgp)
     assert not issue.fits(replace(read, claim="DS-4", target=LINUX), bgp)
@@ -82,7 +89,9 @@ def test_what_was_read_of_the_whole_cluster_is_explained_though_it_names_no_node
         ("XPOL-14", decision("windows server", ("", "")), "v3.31.2"),
     ],
 )
-def test_another_symptom_node_version_or_part_is_not(claim: str, wrong: Decision, version: str) -> None:
+def test_another_symptom_node_version_or_part_is_not(
+    claim: str, wrong: Decision, version: str
+) -> None:
     assert explained(claim, wrong, on=version) == []
 
 
@@ -114,13 +123,21 @@ def test_an_opening_is_one_only_where_packets_get_there() -> None:
 
 @pytest.mark.parametrize(
     ("platform", "version", "explains"),
-    [("eks", "v3.27.4", True), ("aks", "v3.27.0", True), ("eks", "v3.28.0", False), ("self-managed", "v3.27.4", False)],
+    [
+        ("eks", "v3.27.4", True),
+        ("aks", "v3.27.0", True),
+        ("eks", "v3.28.0", False),
+        ("self-managed", "v3.27.4", False),
+    ],
 )
 def test_felix_that_was_told_of_the_providers_networks_explains_closed_pods(
     platform: str, version: str, explains: bool
 ) -> None:
     here = replace(
-        release(version), platform=Fact(platform, "told"), cni=Fact("Calico", "told"), install=Fact("operator", "told")
+        release(version),
+        platform=Fact(platform, "told"),
+        cni=Fact("Calico", "told"),
+        install=Fact("operator", "told"),
     )
     one = replace(decision("linux->windows pod-ip", SHUT), claim="CONN-3", enforced=())
     names = [issue.name for issue in known_issues() if issue.fits(one, here)]

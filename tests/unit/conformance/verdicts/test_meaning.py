@@ -2,7 +2,14 @@
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, NotAboutThisCluster, Unmet, Unseen
+from conformance.errors import (
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+    NotAboutThisCluster,
+    Unmet,
+    Unseen,
+)
 from conformance.model.claim import ClaimVerdict
 from conformance.verdicts.meaning import of_cell, of_error, of_failure, of_path
 
@@ -36,7 +43,9 @@ def test_an_exception_is_about_the_cluster_only_as_an_assertion(
         (False, True, False, V.INCONCLUSIVE),
     ],
 )
-def test_a_path_that_wavers_confirms_nothing(held: bool, wavered: bool, wrong: bool, verdict: ClaimVerdict) -> None:
+def test_a_path_that_wavers_confirms_nothing(
+    held: bool, wavered: bool, wrong: bool, verdict: ClaimVerdict
+) -> None:
     assert of_path(held=held, wavered=wavered, wrong=wrong) is verdict
 
 

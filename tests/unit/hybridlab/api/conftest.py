@@ -42,7 +42,9 @@ class ScriptedAgent:
         self.log: list[bytes] = [b"one\n", b"two\n"]
         self.asked: dict[str, Any] = {}
 
-    async def exec(self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams) -> ExecOutcome:
+    async def exec(
+        self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
+    ) -> ExecOutcome:
         stdin, stdout, stderr = streams.stdin, streams.stdout, streams.stderr
         match argv:
             case ["echo", *words]:
@@ -64,7 +66,8 @@ class ScriptedAgent:
         name = argv[0]
         words_of_runc = f'exec: "{name}": executable file not found in $PATH: unknown'
         return ExecOutcome(
-            None, f"OCI runtime exec failed: exec failed: unable to start container process: {words_of_runc}"
+            None,
+            f"OCI runtime exec failed: exec failed: unable to start container process: {words_of_runc}",
         )
 
     async def logs(self, pod: Obj, container: str, **options: Any) -> AsyncIterator[bytes]:
@@ -93,7 +96,13 @@ class Api:
     ca: bytes = b""
 
     async def call(
-        self, method: str, path: str, body: Any = None, *, token: str = ADMIN, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str = ADMIN,
+        headers: dict[str, str] | None = None,
     ) -> Answer:
         """Send one request with a JSON body."""
         given = {"Authorization": f"Bearer {token}"} if token else {}
@@ -102,7 +111,12 @@ class Api:
         given.update(headers or {})
         data = json.dumps(body) if body is not None and not isinstance(body, bytes) else body
         async with self.session.request(
-            method, self.server.url + path, data=data, headers=given, ssl=self.tls, timeout=aiohttp.ClientTimeout(10)
+            method,
+            self.server.url + path,
+            data=data,
+            headers=given,
+            ssl=self.tls,
+            timeout=aiohttp.ClientTimeout(10),
         ) as reply:
             raw = await reply.read()
             is_json = "json" in reply.headers.get("Content-Type", "")
@@ -127,15 +141,23 @@ class Api:
         if kind == "apply-patch":
             body = yaml.safe_dump(body).encode()
             return await self.call(
-                "PATCH", path, body, headers={"Content-Type": "application/apply-patch+yaml"}, **more
+                "PATCH",
+                path,
+                body,
+                headers={"Content-Type": "application/apply-patch+yaml"},
+                **more,
             )
-        return await self.call("PATCH", path, body, headers={"Content-Type": f"application/{kind}+json"}, **more)
+        return await self.call(
+            "PATCH", path, body, headers={"Content-Type": f"application/{kind}+json"}, **more
+        )
 
     async def running_pod(self, name: str, namespace: str = "default", **spec: Any) -> Obj:
         """Create a pod and make it look as if it ran on node ``n1``."""
         client = self.server.client("kubelet")
         await client.create("pods", pod(name, **spec), namespace)
-        await client.create("bindings", {"metadata": {"name": name}, "target": {"name": "n1"}}, namespace)
+        await client.create(
+            "bindings", {"metadata": {"name": name}, "target": {"name": "n1"}}, namespace
+        )
         found = await client.get("pods", name, namespace)
         states = [
             {
@@ -148,14 +170,22 @@ class Api:
             for item in found["spec"]["containers"]
         ]
         ready = {"type": "Ready", "status": "True"}
-        status = {"phase": "Running", "podIP": "10.1.0.5", "conditions": [ready], "containerStatuses": states}
+        status = {
+            "phase": "Running",
+            "podIP": "10.1.0.5",
+            "conditions": [ready],
+            "containerStatuses": states,
+        }
         return await client.patch("pods", name, {"status": status}, namespace, subresource="status")
 
 
 def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
     """Return a pod with one container."""
     containers = [{"name": "main", "image": "busybox:1.36"}]
-    return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"containers": containers, **spec}}
+    return {
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"containers": containers, **spec},
+    }
 
 
 Serve = Callable[..., AbstractAsyncContextManager[Api]]
@@ -171,7 +201,9 @@ async def serve(
     trusting = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
     listener = socket.create_server(("127.0.0.1", 0))
     agent: Any = ScriptedAgent()
-    server = ApiServer(settings, listener=listener, tls=context, agent_of=agent_of or (lambda node: agent))
+    server = ApiServer(
+        settings, listener=listener, tls=context, agent_of=agent_of or (lambda node: agent)
+    )
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

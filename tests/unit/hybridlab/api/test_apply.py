@@ -16,13 +16,17 @@ def deployment(replicas: int | None = None, image: str = "i:1", **extra: Any) ->
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
 
 
-async def apply(api: Any, body: Any, manager: str = "one", *, force: bool = False, path: str = PATH) -> Any:
+async def apply(
+    api: Any, body: Any, manager: str = "one", *, force: bool = False, path: str = PATH
+) -> Any:
     query = f"?fieldManager={manager}&fieldValidation=Strict" + ("&force=true" if force else "")
     return await api.patch(path + query, body, "apply-patch")
 
 
 def owners(obj: Any) -> dict[str, Any]:
-    return {f"{e['manager']}/{e['operation']}": e["fieldsV1"] for e in obj["metadata"]["managedFields"]}
+    return {
+        f"{e['manager']}/{e['operation']}": e["fieldsV1"] for e in obj["metadata"]["managedFields"]
+    }
 
 
 def test_an_apply_creates_then_changes_nothing_then_changes(run: Any) -> None:
@@ -33,7 +37,9 @@ def test_an_apply_creates_then_changes_nothing_then_changes(run: Any) -> None:
         assert (made.code, again.code, changed.code) == (201, 200, 200)
         assert made.body["metadata"]["resourceVersion"] == again.body["metadata"]["resourceVersion"]
         assert changed.body["spec"]["replicas"] == 3
-        ports = owners(changed.body)["one/Apply"]["f:spec"]["f:template"]["f:spec"]["f:containers"]['k:{"name":"c"}']
+        ports = owners(changed.body)["one/Apply"]["f:spec"]["f:template"]["f:spec"]["f:containers"][
+            'k:{"name":"c"}'
+        ]
         assert 'k:{"containerPort":80,"protocol":"TCP"}' in ports["f:ports"]
 
     run(scenario)
@@ -44,9 +50,16 @@ def test_a_field_of_another_manager_conflicts_until_forced(run: Any) -> None:
         await apply(api, deployment(2))
         refused = await apply(api, deployment(5), "two")
         assert (refused.code, refused.body["reason"]) == (409, "Conflict")
-        assert refused.body["message"] == 'Apply failed with 1 conflict: conflict with "one": .spec.replicas'
+        assert (
+            refused.body["message"]
+            == 'Apply failed with 1 conflict: conflict with "one": .spec.replicas'
+        )
         assert refused.body["details"]["causes"] == [
-            {"reason": "FieldManagerConflict", "message": 'conflict with "one"', "field": ".spec.replicas"}
+            {
+                "reason": "FieldManagerConflict",
+                "message": 'conflict with "one"',
+                "field": ".spec.replicas",
+            }
         ]
         forced = await apply(api, deployment(5), "two", force=True)
         assert forced.body["spec"]["replicas"] == 5
@@ -68,7 +81,9 @@ def test_the_same_value_is_shared_without_conflict(run: Any) -> None:
 def test_a_field_no_longer_applied_goes_unless_someone_else_owns_it(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await apply(api, deployment(2, minReadySeconds=7))
-        await apply(api, {**deployment(), "spec": {**deployment()["spec"], "minReadySeconds": 7}}, "two")
+        await apply(
+            api, {**deployment(), "spec": {**deployment()["spec"], "minReadySeconds": 7}}, "two"
+        )
         kept = await apply(api, deployment(2))
         assert kept.body["spec"]["minReadySeconds"] == 7
         await apply(api, deployment(), "two")
@@ -84,7 +99,10 @@ def test_an_item_of_a_keyed_list_comes_and_goes_without_touching_the_others(run:
         more = deployment()
         more["spec"]["template"]["spec"]["containers"] = [{"name": "side", "image": "s:1"}]
         both = await apply(api, more, "two")
-        assert [c["name"] for c in both.body["spec"]["template"]["spec"]["containers"]] == ["c", "side"]
+        assert [c["name"] for c in both.body["spec"]["template"]["spec"]["containers"]] == [
+            "c",
+            "side",
+        ]
         more["spec"]["template"]["spec"]["containers"] = []
         one = await apply(api, more, "two")
         assert [c["name"] for c in one.body["spec"]["template"]["spec"]["containers"]] == ["c"]
@@ -108,7 +126,10 @@ def test_an_apply_needs_a_manager_and_good_fields(run: Any) -> None:
         nobody = await api.patch(PATH, deployment(), "apply-patch")
         assert nobody.code == 422
         wrong = await apply(api, {**deployment(), "spec": {**deployment()["spec"], "replica": 1}})
-        assert (wrong.code, ".spec.replica: field not declared" in wrong.body["message"]) == (500, True)
+        assert (wrong.code, ".spec.replica: field not declared" in wrong.body["message"]) == (
+            500,
+            True,
+        )
 
     run(scenario)
 

@@ -15,7 +15,10 @@ NP = f"{CALICO}/namespaces/default/networkpolicies"
 
 
 def pod(**spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+    return {
+        "metadata": {"name": "x"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
 
 
 def container(**fields: Any) -> dict[str, Any]:
@@ -23,7 +26,9 @@ def container(**fields: Any) -> dict[str, Any]:
 
 
 def host_process(**more: Any) -> dict[str, Any]:
-    return pod(os={"name": "windows"}, securityContext={"windowsOptions": {"hostProcess": True}}, **more)
+    return pod(
+        os={"name": "windows"}, securityContext={"windowsOptions": {"hostProcess": True}}, **more
+    )
 
 
 def runs_as(user: str) -> dict[str, Any]:
@@ -35,7 +40,10 @@ def named(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def deployment(labels: dict[str, str], selector: dict[str, str]) -> dict[str, Any]:
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
     return named("x", selector={"matchLabels": selector}, template=template)
 
 
@@ -134,7 +142,9 @@ def rule(**fields: Any) -> dict[str, Any]:
          "a valid config key"),
     ],
 )  # fmt: skip
-def test_a_wrong_field_is_refused_with_its_path(run: Any, path: str, body: Any, field: str, words: str) -> None:
+def test_a_wrong_field_is_refused_with_its_path(
+    run: Any, path: str, body: Any, field: str, words: str
+) -> None:
     async def scenario(api: Any) -> None:
         answer = await api.call("POST", f"{path}?fieldValidation=Strict", body)
         assert (answer.code, answer.body["reason"]) == (422, "Invalid"), answer.body
@@ -161,7 +171,9 @@ def test_unknown_fields_are_dropped_with_a_warning_or_silently_when_asked_to(run
 
 def test_a_pod_gets_its_defaults(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        body = container(ports=[{"containerPort": 80}], resources={"limits": {"cpu": 1, "memory": "1Gi"}})
+        body = container(
+            ports=[{"containerPort": 80}], resources={"limits": {"cpu": 1, "memory": "1Gi"}}
+        )
         made = await api.create(PODS, body)
         spec = made["spec"]
         assert (spec["restartPolicy"], spec["dnsPolicy"], spec["serviceAccountName"]) == (
@@ -196,9 +208,16 @@ def test_a_toleration_can_be_added_to_a_pod_and_the_defaults_stay(run: Any) -> N
 def test_quantities_are_shown_in_their_canonical_form(run: Any) -> None:
     async def scenario(api: Any) -> None:
         limits = {"cpu": "0.5", "memory": "1536Mi", "ephemeral-storage": "1000000Ki"}
-        made = await api.create(PODS, container(resources={"limits": {**limits, "example.com/x": 2000}}))
+        made = await api.create(
+            PODS, container(resources={"limits": {**limits, "example.com/x": 2000}})
+        )
         shown = made["spec"]["containers"][0]["resources"]["limits"]
-        expected = {"cpu": "500m", "memory": "1536Mi", "ephemeral-storage": "1000000Ki", "example.com/x": "2k"}
+        expected = {
+            "cpu": "500m",
+            "memory": "1536Mi",
+            "ephemeral-storage": "1000000Ki",
+            "example.com/x": "2k",
+        }
         assert shown == expected
 
     run(scenario)
@@ -208,12 +227,17 @@ def test_a_pod_cannot_be_changed_much(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.create(PODS, pod())
         image = await api.patch(
-            f"{PODS}/x", {"spec": {"containers": [{"name": "c", "image": "new"}]}}, "strategic-merge-patch"
+            f"{PODS}/x",
+            {"spec": {"containers": [{"name": "c", "image": "new"}]}},
+            "strategic-merge-patch",
         )
         assert image.code == 200
         refused = await api.patch(f"{PODS}/x", {"spec": {"hostNetwork": True}})
         assert refused.code == 422
-        assert "pod updates may not change fields other than `spec.containers[*].image`" in refused.body["message"]
+        assert (
+            "pod updates may not change fields other than `spec.containers[*].image`"
+            in refused.body["message"]
+        )
 
     run(scenario)
 
@@ -225,14 +249,20 @@ def test_a_service_keeps_its_address_and_ports_and_frees_them_at_the_end(run: An
         made = await api.create(SERVICES, named("web", type="NodePort", ports=[{"port": 80}]))
         port = made["spec"]["ports"][0]
         assert (port["targetPort"], 30000 <= port["nodePort"] <= 32767) == (80, True)
-        again = await api.call("PUT", f"{SERVICES}/web", named("web", type="NodePort", ports=[{"port": 80}]))
+        again = await api.call(
+            "PUT", f"{SERVICES}/web", named("web", type="NodePort", ports=[{"port": 80}])
+        )
         assert again.body["spec"]["clusterIP"] == made["spec"]["clusterIP"]
         assert again.body["spec"]["ports"][0]["nodePort"] == port["nodePort"]
-        moved = await api.patch(f"{SERVICES}/web", {"spec": {"clusterIP": "10.96.9.9", "clusterIPs": ["10.96.9.9"]}})
+        moved = await api.patch(
+            f"{SERVICES}/web", {"spec": {"clusterIP": "10.96.9.9", "clusterIPs": ["10.96.9.9"]}}
+        )
         assert (moved.code, "may not change once set" in moved.body["message"]) == (422, True)
         await api.call("DELETE", f"{SERVICES}/dns")
         assert (await api.call("POST", SERVICES, fixed)).code == 201
-        headless = await api.create(SERVICES, named("headless", clusterIP="None", selector={"a": "b"}))
+        headless = await api.create(
+            SERVICES, named("headless", clusterIP="None", selector={"a": "b"})
+        )
         assert headless["spec"]["clusterIP"] == "None"
 
     run(scenario)
@@ -240,7 +270,10 @@ def test_a_service_keeps_its_address_and_ports_and_frees_them_at_the_end(run: An
 
 def test_a_small_service_network_runs_out(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        codes = [(await api.call("POST", SERVICES, named(f"s{n}", ports=[{"port": 80}]))).code for n in range(6)]
+        codes = [
+            (await api.call("POST", SERVICES, named(f"s{n}", ports=[{"port": 80}]))).code
+            for n in range(6)
+        ]
         assert codes == [201, 201, 201, 201, 201, 500]
 
     run(scenario, service_cidr="10.96.0.0/29")
@@ -251,18 +284,34 @@ def test_a_small_service_network_runs_out(run: Any) -> None:
     [
         ("baseline", pod(hostNetwork=True), "host namespaces (hostNetwork=true)"),
         ("baseline", host_process(hostNetwork=True), "hostProcess (pod must not set"),
-        ("baseline", container(securityContext={"privileged": True}), 'privileged (container "c" must not set'),
-        ("baseline", pod(volumes=[{"name": "v", "hostPath": {"path": "/"}}]), 'hostPath volumes (volume "v")'),
-        ("restricted", pod(), 'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true)'),
+        (
+            "baseline",
+            container(securityContext={"privileged": True}),
+            'privileged (container "c" must not set',
+        ),
+        (
+            "baseline",
+            pod(volumes=[{"name": "v", "hostPath": {"path": "/"}}]),
+            'hostPath volumes (volume "v")',
+        ),
+        (
+            "restricted",
+            pod(),
+            'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true)',
+        ),
     ],
 )
-def test_pod_security_refuses_what_the_level_forbids(run: Any, level: str, body: Any, words: str) -> None:
+def test_pod_security_refuses_what_the_level_forbids(
+    run: Any, level: str, body: Any, words: str
+) -> None:
     async def scenario(api: Any) -> None:
         labels = {"pod-security.kubernetes.io/enforce": level}
         await api.create("/api/v1/namespaces", {"metadata": {"name": "tight", "labels": labels}})
         refused = await api.call("POST", "/api/v1/namespaces/tight/pods", body)
         assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
-        assert refused.body["message"].startswith(f'pods "x" is forbidden: violates PodSecurity "{level}:latest": ')
+        assert refused.body["message"].startswith(
+            f'pods "x" is forbidden: violates PodSecurity "{level}:latest": '
+        )
         assert words in refused.body["message"]
         assert (await api.call("POST", PODS, body)).code == 201
 
@@ -280,12 +329,15 @@ def test_a_plain_windows_pod_passes_baseline(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "user", ["NT AUTHORITY\\SYSTEM", "NT AUTHORITY\\Local service", "ContainerUser", "corp.example\\x"]
+    "user",
+    ["NT AUTHORITY\\SYSTEM", "NT AUTHORITY\\Local service", "ContainerUser", "corp.example\\x"],
 )
 def test_a_hostprocess_pod_runs_as_such_a_user(run: Any, user: str) -> None:
     async def scenario(api: Any) -> None:
         options = {"hostProcess": True, "runAsUserName": user}
-        body = pod(os={"name": "windows"}, hostNetwork=True, securityContext={"windowsOptions": options})
+        body = pod(
+            os={"name": "windows"}, hostNetwork=True, securityContext={"windowsOptions": options}
+        )
         assert (await api.call("POST", PODS, body)).code == 201
 
     run(scenario)
@@ -298,7 +350,10 @@ def test_a_pool_keeps_its_range_and_block_size(run: Any) -> None:
         made = await api.create(path, named("p", cidr="192.168.0.0/16"))
         assert (made["spec"]["blockSize"], made["spec"]["vxlanMode"]) == (26, "Never")
         size = await api.patch(f"{path}/p", {"spec": {"blockSize": 27}})
-        assert (size.code, "IPPool BlockSize cannot be modified" in size.body["message"]) == (422, True)
+        assert (size.code, "IPPool BlockSize cannot be modified" in size.body["message"]) == (
+            422,
+            True,
+        )
         overlap = await api.call("POST", path, named("q", cidr="192.168.4.0/24"))
         assert (overlap.code, "overlaps with IPPool(p)" in overlap.body["message"]) == (422, True)
         mode = await api.patch(f"{path}/p", {"spec": {"vxlanMode": "Always"}})
@@ -310,9 +365,15 @@ def test_a_pool_keeps_its_range_and_block_size(run: Any) -> None:
 def test_a_pod_needs_its_service_account_and_a_known_priority(run: Any) -> None:
     async def scenario(api: Any) -> None:
         missing = await api.call("POST", PODS, pod(serviceAccountName="ghost"))
-        assert (missing.code, 'serviceaccount "ghost" not found' in missing.body["message"]) == (403, True)
+        assert (missing.code, 'serviceaccount "ghost" not found' in missing.body["message"]) == (
+            403,
+            True,
+        )
         unknown = await api.call("POST", PODS, pod(priorityClassName="vip"))
-        assert (unknown.code, "no PriorityClass with name vip was found" in unknown.body["message"]) == (403, True)
+        assert (
+            unknown.code,
+            "no PriorityClass with name vip was found" in unknown.body["message"],
+        ) == (403, True)
         critical = await api.create(PODS, pod(priorityClassName="system-node-critical"))
         assert critical["spec"]["priority"] == 2000001000
 
@@ -322,7 +383,8 @@ def test_a_pod_needs_its_service_account_and_a_known_priority(run: Any) -> None:
 def test_a_status_with_gaps_is_filled_so_that_typed_clients_can_read_it(run: Any) -> None:
     async def scenario(api: Any) -> None:
         made = await api.create(
-            "/api/v1/nodes", {"metadata": {"name": "n"}, "status": {"nodeInfo": {"kernelVersion": "6"}}}
+            "/api/v1/nodes",
+            {"metadata": {"name": "n"}, "status": {"nodeInfo": {"kernelVersion": "6"}}},
         )
         assert made["status"]["nodeInfo"]["machineID"] == ""
 

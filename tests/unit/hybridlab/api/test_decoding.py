@@ -15,7 +15,10 @@ YAML = {"Content-Type": "application/yaml"}
 
 
 def pod(**spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+    return {
+        "metadata": {"name": "x"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
 
 
 def container(**fields: Any) -> dict[str, Any]:
@@ -35,7 +38,9 @@ def named(**fields: Any) -> dict[str, Any]:
         (f"{CALICO}/felixconfigurations", named(spec={"vxlanVni": 1}), "spec.vxlanVni"),
     ],
 )
-def test_an_unknown_field_is_400_when_validation_is_strict(run: Any, path: str, body: Any, field: str) -> None:
+def test_an_unknown_field_is_400_when_validation_is_strict(
+    run: Any, path: str, body: Any, field: str
+) -> None:
     async def scenario(api: Any) -> None:
         answer = await api.call("POST", f"{path}?fieldValidation=Strict", body)
         assert (answer.code, answer.body["reason"]) == (400, "BadRequest"), answer.body
@@ -64,7 +69,9 @@ def test_an_unknown_field_is_400_when_validation_is_strict(run: Any, path: str, 
          'parsing time "2026-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"'),
     ],
 )  # fmt: skip
-def test_a_value_of_the_wrong_type_is_400_in_the_words_of_go(run: Any, path: str, body: Any, words: str) -> None:
+def test_a_value_of_the_wrong_type_is_400_in_the_words_of_go(
+    run: Any, path: str, body: Any, words: str
+) -> None:
     async def scenario(api: Any) -> None:
         answer = await api.call("POST", path, body)
         assert (answer.code, answer.body["reason"]) == (400, "BadRequest"), answer.body
@@ -79,7 +86,9 @@ def test_a_patch_that_makes_nonsense_is_422_and_shows_the_patch(run: Any) -> Non
         merged = await api.patch(f"{MAPS}/x?fieldValidation=Strict", {"dta": {}})
         assert (merged.code, merged.body["details"]["causes"][0]["field"]) == (422, "patch")
         assert merged.body["message"].endswith(': strict decoding error: unknown field "dta"')
-        strategic = await api.patch(f"{MAPS}/x?fieldValidation=Strict", {"dta": {"b": "1"}}, "strategic-merge-patch")
+        strategic = await api.patch(
+            f"{MAPS}/x?fieldValidation=Strict", {"dta": {"b": "1"}}, "strategic-merge-patch"
+        )
         start = ' "" is invalid: patch: Invalid value: "map[dta:map[b:1]]": '
         assert strategic.body["message"] == f'{start}strict decoding error: unknown field "dta"'
 
@@ -91,7 +100,9 @@ def test_an_apply_of_an_unknown_field_names_it(run: Any) -> None:
         body = {"apiVersion": "v1", "kind": "ConfigMap", **named(dta={"a": "1"})}
         answer = await api.patch(f"{MAPS}/x?fieldManager=me", body, "apply-patch")
         assert answer.code == 500
-        assert answer.body["message"].endswith("(/x; v1, Kind=ConfigMap): .dta: field not declared in schema")
+        assert answer.body["message"].endswith(
+            "(/x; v1, Kind=ConfigMap): .dta: field not declared in schema"
+        )
 
     run(scenario)
 
@@ -103,7 +114,9 @@ def test_yaml_is_read_and_written(run: Any) -> None:
         shown = await api.call("GET", f"{MAPS}/y", headers={"Accept": "application/yaml"})
         assert shown.headers["Content-Type"] == "application/yaml"
         assert yaml.safe_load(shown.body)["data"]["day"] == "2026-01-01"
-        both = await api.call("GET", f"{MAPS}/y", headers={"Accept": "application/json, application/yaml"})
+        both = await api.call(
+            "GET", f"{MAPS}/y", headers={"Accept": "application/json, application/yaml"}
+        )
         assert both.headers["Content-Type"] == "application/json"
         broken = await api.call("POST", MAPS, b"a: [", headers=YAML)
         assert (broken.code, broken.body["reason"]) == (400, "BadRequest")
@@ -124,7 +137,10 @@ def test_a_lease_is_replaced_only_by_who_has_read_it(run: Any) -> None:
     async def scenario(api: Any) -> None:
         made = await api.create(LEASES, named(spec={"holderIdentity": "a"}))
         blind = await api.call("PUT", f"{LEASES}/x", named(spec={"holderIdentity": "b"}))
-        assert (blind.code, "must be specified for an update" in blind.body["message"]) == (422, True)
+        assert (blind.code, "must be specified for an update" in blind.body["message"]) == (
+            422,
+            True,
+        )
         seen = await api.call("PUT", f"{LEASES}/x", {**made, "spec": {"holderIdentity": "b"}})
         assert seen.code == 200
 

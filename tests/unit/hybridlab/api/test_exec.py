@@ -21,7 +21,9 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def query(argv: Sequence[str], **more: str) -> str:
-    return urlencode([*(("command", word) for word in argv), *{"stdout": "1", "stderr": "1", **more}.items()])
+    return urlencode(
+        [*(("command", word) for word in argv), *{"stdout": "1", "stderr": "1", **more}.items()]
+    )
 
 
 @dataclass
@@ -36,7 +38,13 @@ class Ran:
 
 
 async def execute(
-    api: Any, argv: Sequence[str], *, protocol: str = V5, stdin: bytes | None = None, close: bool = True, **more: str
+    api: Any,
+    argv: Sequence[str],
+    *,
+    protocol: str = V5,
+    stdin: bytes | None = None,
+    close: bool = True,
+    **more: str,
 ) -> Ran:
     if stdin is not None:
         more["stdin"] = "1"
@@ -96,7 +104,11 @@ def test_a_missing_program_is_named_as_the_runtime_does(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         status = (await execute(api, ["nope"])).status
-        assert (status["status"], status["reason"], status["code"]) == ("Failure", "InternalError", 500)
+        assert (status["status"], status["reason"], status["code"]) == (
+            "Failure",
+            "InternalError",
+            500,
+        )
         assert 'exec: "nope": executable file not found in $PATH' in status["message"]
         assert "error executing command in container" in status["message"]
         assert all(cause.get("reason") != "ExitCode" for cause in status["details"]["causes"])
@@ -119,18 +131,33 @@ def test_a_container_that_does_not_run_is_said_on_the_error_channel(run: Any) ->
     ("path", "code", "words"),
     [
         ("none/exec?" + query(["x"]), 404, 'pods "none" not found'),
-        ("p/exec?" + query(["x"], container="ghost"), 400, "container ghost is not valid for pod p"),
-        ("two/exec?" + query(["x"]), 400, "a container name must be specified for pod two, choose one of: [main side]"),
+        (
+            "p/exec?" + query(["x"], container="ghost"),
+            400,
+            "container ghost is not valid for pod p",
+        ),
+        (
+            "two/exec?" + query(["x"]),
+            400,
+            "a container name must be specified for pod two, choose one of: [main side]",
+        ),
         ("unscheduled/exec?" + query(["x"]), 400, "pod unscheduled does not have a host assigned"),
         ("p/exec?stdout=1", 400, "command: Required value"),
         ("p/exec?command=x", 400, "you must specify at least 1 of stdin, stdout, stderr"),
     ],
 )
-def test_what_cannot_work_is_refused_before_the_upgrade(run: Any, path: str, code: int, words: str) -> None:
+def test_what_cannot_work_is_refused_before_the_upgrade(
+    run: Any, path: str, code: int, words: str
+) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
-        await api.running_pod("two", containers=[{"name": "main", "image": "i"}, {"name": "side", "image": "i"}])
-        bare = {"metadata": {"name": "unscheduled"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        await api.running_pod(
+            "two", containers=[{"name": "main", "image": "i"}, {"name": "side", "image": "i"}]
+        )
+        bare = {
+            "metadata": {"name": "unscheduled"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
         await api.create(PODS, bare)
         for headers in ({"Upgrade": "SPDY/3.1", "Connection": "Upgrade"}, {"Upgrade": "websocket"}):
             answer = await api.call("POST", f"{PODS}/{path}", headers=headers)
@@ -143,11 +170,20 @@ def test_spdy_and_old_subprotocols_get_one_clear_400(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         path = f"{PODS}/p/exec?{query(['echo'])}"
-        spdy = await api.call("POST", path, headers={"Upgrade": "SPDY/3.1", "Connection": "Upgrade"})
+        spdy = await api.call(
+            "POST", path, headers={"Upgrade": "SPDY/3.1", "Connection": "Upgrade"}
+        )
         assert (spdy.code, "not emulated: exec over SPDY" in spdy.body["message"]) == (400, True)
-        old = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Protocol": "channel.k8s.io"}
+        old = {
+            "Upgrade": "websocket",
+            "Connection": "Upgrade",
+            "Sec-WebSocket-Protocol": "channel.k8s.io",
+        }
         refused = await api.call("GET", path, headers=old)
-        assert (refused.code, "offer one of v5.channel.k8s.io" in refused.body["message"]) == (400, True)
+        assert (refused.code, "offer one of v5.channel.k8s.io" in refused.body["message"]) == (
+            400,
+            True,
+        )
         plain = await api.call("GET", path)
         assert (plain.code, plain.body["message"]) == (400, "Upgrade request required")
 
@@ -187,7 +223,9 @@ def test_a_node_without_an_agent_is_named(run: Any) -> None:
         ("lost-status", b"abcdef", None),
     ],
 )
-def test_exec_faults_bend_the_answer_and_nothing_else(run: Any, fault: str, out: bytes, status: str | None) -> None:
+def test_exec_faults_bend_the_answer_and_nothing_else(
+    run: Any, fault: str, out: bytes, status: str | None
+) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         api.server.interference.execs.put("f", ExecFault(kind=fault))
@@ -234,7 +272,12 @@ def test_a_program_that_is_not_there_and_one_that_is_another(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         execs = api.server.interference.execs
-        execs.put("f", ExecFault(kind="missing-binary", start_error=lambda pod, container, argv: f"no {argv[0]}"))
+        execs.put(
+            "f",
+            ExecFault(
+                kind="missing-binary", start_error=lambda pod, container, argv: f"no {argv[0]}"
+            ),
+        )
         assert "no echo" in (await execute(api, ["echo", "x"])).status["message"]
         execs.heal("f")
         execs.put("f", ExecFault(kind="wrong-binary", argv=("echo", "another")))
@@ -257,9 +300,12 @@ def test_a_killed_command_says_so_by_its_status(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "second"), [("empty-output", b""), ("half-output", b"sec"), ("cut", None), ("hang", None)]
+    ("kind", "second"),
+    [("empty-output", b""), ("half-output", b"sec"), ("cut", None), ("hang", None)],
 )
-def test_a_command_that_runs_already_is_caught_at_its_next_output(run: Any, kind: str, second: bytes | None) -> None:
+def test_a_command_that_runs_already_is_caught_at_its_next_output(
+    run: Any, kind: str, second: bytes | None
+) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         url = f"{api.server.url}{PODS}/p/exec?{query(['cat'], stdin='1')}"
@@ -275,7 +321,10 @@ def test_a_command_that_runs_already_is_caught_at_its_next_output(run: Any, kind
                 api.server.interference.execs.heal("f")
                 assert (await ws.receive(timeout=5)).data == b"\x01second"
             elif kind == "cut":
-                assert (await ws.receive(timeout=5)).type in {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR}
+                assert (await ws.receive(timeout=5)).type in {
+                    aiohttp.WSMsgType.CLOSED,
+                    aiohttp.WSMsgType.ERROR,
+                }
             else:
                 await ws.send_bytes(b"\xff\x00")
                 messages = [message.data async for message in ws]
@@ -291,7 +340,11 @@ def test_exec_also_wants_create_from_version_1_35_on(run: Any) -> None:
         rules = [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get"]}]
         await api.create(f"{rbac}/clusterroles", {"metadata": {"name": "e"}, "rules": rules})
         subject = {"kind": "User", "name": "alice"}
-        bound = {"metadata": {"name": "e"}, "roleRef": {"kind": "ClusterRole", "name": "e"}, "subjects": [subject]}
+        bound = {
+            "metadata": {"name": "e"},
+            "roleRef": {"kind": "ClusterRole", "name": "e"},
+            "subjects": [subject],
+        }
         await api.create(f"{rbac}/clusterrolebindings", bound)
         await api.running_pod("p")
         answer = await api.call("GET", f"{PODS}/p/exec?{query(['x'])}", token="alice-token")

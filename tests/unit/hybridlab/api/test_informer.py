@@ -38,7 +38,9 @@ def test_handlers_see_every_change_in_order() -> None:
             await client.create("configmaps", config("elsewhere"), "default")
             await client.patch("configmaps", "a", {"data": {"x": "1"}}, "kube-public")
             await client.delete("configmaps", "b", "kube-public")
-            await informer.wait_for(lambda it: len(it) == 1 and "data" in (it.get("a", "kube-public") or {}))
+            await informer.wait_for(
+                lambda it: len(it) == 1 and "data" in (it.get("a", "kube-public") or {})
+            )
             await asyncio.sleep(0)
         assert log == [("added", "a"), ("added", "b"), ("updated", "a"), ("deleted", "b")]
 
@@ -50,7 +52,12 @@ def test_a_late_handler_is_told_what_is_there() -> None:
         client = Core(Settings()).client("test")
         async with Informer(client, "namespaces") as informer:
             log = follow(informer)
-            assert [name for _, name in log] == ["default", "kube-node-lease", "kube-public", "kube-system"]
+            assert [name for _, name in log] == [
+                "default",
+                "kube-node-lease",
+                "kube-public",
+                "kube-system",
+            ]
 
     asyncio.run(main())
 
@@ -65,7 +72,9 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def watch(self, resource: str, namespace: str | None = None, **options: str) -> AsyncIterator[Event]:
+    async def watch(
+        self, resource: str, namespace: str | None = None, **options: str
+    ) -> AsyncIterator[Event]:
         self.watches += 1
         if self.watches == 1:
             await self._client.delete(resource, "a", "default")
@@ -134,8 +143,12 @@ def test_an_old_object_is_never_changed_by_a_new_write() -> None:
         before = await client.create("pods", pod, "default")
         kept = repr(before)
         await client.patch("pods", "p", {"metadata": {"labels": {"a": "b"}}}, "default")
-        await client.create("bindings", {"metadata": {"name": "p"}, "target": {"name": "n"}}, "default")
-        await client.patch("pods", "p", {"status": {"phase": "Running"}}, "default", subresource="status")
+        await client.create(
+            "bindings", {"metadata": {"name": "p"}, "target": {"name": "n"}}, "default"
+        )
+        await client.patch(
+            "pods", "p", {"status": {"phase": "Running"}}, "default", subresource="status"
+        )
         await client.delete("pods", "p", "default")
         assert repr(before) == kept
 

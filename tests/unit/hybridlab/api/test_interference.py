@@ -14,7 +14,11 @@ def test_429_for_a_while_says_when_to_come_back_and_ends(run: Any) -> None:
     async def scenario(api: Any) -> None:
         api.server.interference.refuse("f", 429, 2.5)
         refused = await api.call("GET", "/api/v1/namespaces")
-        assert (refused.code, refused.body["reason"], refused.headers["Retry-After"]) == (429, "TooManyRequests", "3")
+        assert (refused.code, refused.body["reason"], refused.headers["Retry-After"]) == (
+            429,
+            "TooManyRequests",
+            "3",
+        )
         assert refused.body["details"]["retryAfterSeconds"] == 3
         assert len((await api.server.client("x").list("namespaces"))[0]) == 4
         assert (await api.call("GET", "/healthz")).code == 200
@@ -40,7 +44,10 @@ def test_one_subresource_alone_can_be_refused(run: Any) -> None:
         assert (await api.call("GET", "/api/v1/namespaces/default/pods")).code == 200
         eviction = "/api/v1/namespaces/default/pods/nobody/eviction"
         assert (await api.call("POST", f"{eviction}?dryRun=All", {})).code != 500
-        assert [(await api.call("POST", eviction, {})).code == 500 for _ in range(2)] == [True, False]
+        assert [(await api.call("POST", eviction, {})).code == 500 for _ in range(2)] == [
+            True,
+            False,
+        ]
 
     run(scenario)
 
@@ -71,7 +78,9 @@ def test_exec_faults_of_scopes_that_can_meet_are_refused() -> None:
     execs = Interference().execs
     execs.put("one", ExecFault(kind="cut", scope=Scope(namespace="a", pod="p")))
     execs.put("two", ExecFault(kind="hang", scope=Scope(namespace="b")))
-    with pytest.raises(ValueError, match=r"already made to fail: cut \(namespace a, pod p\); heal that first"):
+    with pytest.raises(
+        ValueError, match=r"already made to fail: cut \(namespace a, pod p\); heal that first"
+    ):
         execs.put("three", ExecFault(kind="hang", scope=Scope(node="n1")))
     execs.heal("one")
     execs.heal("two")
@@ -81,7 +90,9 @@ def test_exec_faults_of_scopes_that_can_meet_are_refused() -> None:
 def test_only_the_first_execs_are_caught_and_stay_so() -> None:
     execs = Interference().execs
     execs.put("f", ExecFault(kind="cut", scope=Scope(pod="p"), first=1))
-    other, first, second = (execs.session(Scope(node="n", namespace="d", pod=name)) for name in "qpp")
+    other, first, second = (
+        execs.session(Scope(node="n", namespace="d", pod=name)) for name in "qpp"
+    )
     assert other.fault() is None
     assert first.fault() is not None
     assert second.fault() is None
@@ -117,7 +128,9 @@ def test_admission_meets_whatever_is_created_by_whomever(run: Any) -> None:
         inside = {"metadata": {"name": "inside", "namespace": "default"}}
         made = await api.server.client("x").create("configmaps", inside)
         assert made["metadata"]["labels"] == {"admitted-as": "configmaps"}
-        made = await api.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "outside"}})
+        made = await api.call(
+            "POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "outside"}}
+        )
         assert made.body["metadata"]["labels"] == {"admitted-as": "configmaps"}
 
     run(scenario)

@@ -28,7 +28,9 @@ def test_a_finalizer_holds_an_object_until_it_is_taken_away(run: Any) -> None:
         await api.create(CM, {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
         answer = await api.call("DELETE", f"{CM}/a")
         assert answer.body["metadata"]["deletionTimestamp"]
-        more = await api.patch(f"{CM}/a", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}})
+        more = await api.patch(
+            f"{CM}/a", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
+        )
         assert more.code == 422
         await api.patch(f"{CM}/a", {"metadata": {"finalizers": None}})
         assert (await api.call("GET", f"{CM}/a")).code == 404
@@ -53,7 +55,9 @@ def test_a_running_pod_gets_its_grace_and_goes_when_the_kubelet_says_so(run: Any
 
 def test_a_pod_that_runs_nowhere_goes_at_once(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        await api.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        await api.create(
+            PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        )
         deleted = await api.call("DELETE", f"{PODS}/p")
         assert deleted.body["kind"] == "Pod"
         assert (await api.call("GET", f"{PODS}/p")).code == 404
@@ -68,7 +72,9 @@ def owned(name: str, owner: Any, *, blocks: bool = False) -> dict[str, Any]:
         "name": owner["metadata"]["name"],
         "uid": owner["metadata"]["uid"],
     }
-    return {"metadata": {"name": name, "ownerReferences": [{**reference, "blockOwnerDeletion": blocks}]}}
+    return {
+        "metadata": {"name": name, "ownerReferences": [{**reference, "blockOwnerDeletion": blocks}]}
+    }
 
 
 def test_dependents_follow_their_last_owner(run: Any) -> None:
@@ -129,15 +135,24 @@ def test_a_namespace_stays_terminating_until_its_content_is_gone(run: Any) -> No
         await api.create("/api/v1/namespaces", {"metadata": {"name": "demo"}})
         held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
         await api.create("/api/v1/namespaces/demo/configmaps", held)
-        await api.create("/apis/projectcalico.org/v3/namespaces/demo/networksets", {"metadata": {"name": "s"}})
+        await api.create(
+            "/apis/projectcalico.org/v3/namespaces/demo/networksets", {"metadata": {"name": "s"}}
+        )
         deleted = await api.call("DELETE", "/api/v1/namespaces/demo")
         assert deleted.body["status"]["phase"] == "Terminating"
         await gone(api, "/apis/projectcalico.org/v3/namespaces/demo/networksets/s")
-        refused = await api.call("POST", "/api/v1/namespaces/demo/configmaps", {"metadata": {"name": "new"}})
-        assert (refused.code, refused.body["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
+        refused = await api.call(
+            "POST", "/api/v1/namespaces/demo/configmaps", {"metadata": {"name": "new"}}
+        )
+        assert (refused.code, refused.body["details"]["causes"][0]["reason"]) == (
+            403,
+            "NamespaceTerminating",
+        )
         assert "because it is being terminated" in refused.body["message"]
         assert (await api.get("/api/v1/namespaces/demo"))["status"]["phase"] == "Terminating"
-        await api.patch("/api/v1/namespaces/demo/configmaps/held", {"metadata": {"finalizers": None}})
+        await api.patch(
+            "/api/v1/namespaces/demo/configmaps/held", {"metadata": {"finalizers": None}}
+        )
         await gone(api, "/api/v1/namespaces/demo")
 
     run(scenario)
@@ -146,7 +161,9 @@ def test_a_namespace_stays_terminating_until_its_content_is_gone(run: Any) -> No
 def test_every_namespace_has_its_account_and_the_certificate(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.create("/api/v1/namespaces", {"metadata": {"name": "demo"}})
-        assert (await api.call("GET", "/api/v1/namespaces/demo/serviceaccounts/default")).code == 200
+        assert (
+            await api.call("GET", "/api/v1/namespaces/demo/serviceaccounts/default")
+        ).code == 200
         found = await api.get("/api/v1/namespaces/demo/configmaps/kube-root-ca.crt")
         assert found["data"] == {"ca.crt": "PEM"}
 

@@ -15,7 +15,9 @@ PODS = "/api/v1/namespaces/default/pods"
 def test_the_log_comes_as_text_with_the_options_passed_on(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
-        text = await api.get(f"{PODS}/p/log?follow=true&tailLines=5&timestamps=true&sinceSeconds=9&limitBytes=100")
+        text = await api.get(
+            f"{PODS}/p/log?follow=true&tailLines=5&timestamps=true&sinceSeconds=9&limitBytes=100"
+        )
         assert text == "one\ntwo\n"
         assert api.agent.asked == {
             "container": "main",
@@ -38,13 +40,20 @@ def test_the_log_comes_as_text_with_the_options_passed_on(run: Any) -> None:
         ("p/log?previous=true", 'previous terminated container "main" in pod "p" not found'),
         ("p/log?tailLines=x", "must be a number"),
         ("waiting/log", 'container "main" in pod "waiting" is waiting to start: ContainerCreating'),
-        ("pulling/log", 'container "main" in pod "pulling" is waiting to start: trying and failing to pull image'),
+        (
+            "pulling/log",
+            'container "main" in pod "pulling" is waiting to start: trying and failing to pull image',
+        ),
     ],
 )
-def test_a_log_that_cannot_be_had_is_refused_in_the_real_words(run: Any, query: str, words: str) -> None:
+def test_a_log_that_cannot_be_had_is_refused_in_the_real_words(
+    run: Any, query: str, words: str
+) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
-        await api.running_pod("two", containers=[{"name": "main", "image": "i"}, {"name": "side", "image": "i"}])
+        await api.running_pod(
+            "two", containers=[{"name": "main", "image": "i"}, {"name": "side", "image": "i"}]
+        )
         for name, reason in (("waiting", "ContainerCreating"), ("pulling", "ErrImagePull")):
             await api.running_pod(name)
             states = [{"name": "main", "state": {"waiting": {"reason": reason}}}]
@@ -79,7 +88,9 @@ def test_options_of_a_log_that_make_no_sense_are_422(run: Any) -> None:
 
 def test_a_pod_that_runs_nowhere_has_an_empty_log(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        await api.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        await api.create(
+            PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        )
         answer = await api.call("GET", f"{PODS}/p/log")
         assert (answer.code, answer.body) == (204, "")
 
@@ -94,7 +105,9 @@ def test_a_client_that_leaves_a_followed_log_is_no_error_of_the_server(
 
         async def endless(*_: Any, **__: Any) -> AsyncIterator[bytes]:
             try:
-                while True:  # a line in every round of the loop in which the connection is taken down
+                while (
+                    True
+                ):  # a line in every round of the loop in which the connection is taken down
                     yield b"line\n"
                     await asyncio.sleep(0)
             finally:
@@ -103,7 +116,9 @@ def test_a_client_that_leaves_a_followed_log_is_no_error_of_the_server(
         monkeypatch.setattr(api.agent, "logs", endless)
         await api.running_pod("p")
         headers = {"Authorization": "Bearer admin-token"}
-        async with api.session.get(f"{api.server.url}{PODS}/p/log?follow=true", headers=headers, ssl=api.tls) as reply:
+        async with api.session.get(
+            f"{api.server.url}{PODS}/p/log?follow=true", headers=headers, ssl=api.tls
+        ) as reply:
             assert await reply.content.readline() == b"line\n"
         await ended.wait()
 

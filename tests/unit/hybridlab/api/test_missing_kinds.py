@@ -30,7 +30,9 @@ MISSING = [
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
-@pytest.mark.parametrize(("path", "kind", "name"), EMPTY, ids=[row[2] + row[0][6:16] for row in EMPTY])
+@pytest.mark.parametrize(
+    ("path", "kind", "name"), EMPTY, ids=[row[2] + row[0][6:16] for row in EMPTY]
+)
 def test_kinds_that_clients_list_by_habit_are_empty_and_refuse_writes_by_name(
     run: Any, path: str, kind: str, name: str
 ) -> None:
@@ -39,7 +41,9 @@ def test_kinds_that_clients_list_by_habit_are_empty_and_refuse_writes_by_name(
         assert (listed["kind"], listed["items"]) == (f"{kind}List", [])
         everywhere = path.replace("/namespaces/default", "")
         assert (await api.get(everywhere))["items"] == []
-        initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        initial = (
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        )
         assert (await api.get(f"{path}?watch=1&timeoutSeconds=1&{initial}"))["type"] == "BOOKMARK"
         shown = (await api.call("GET", path, headers={"Accept": TABLE})).body
         assert (shown["kind"], shown["rows"]) == ("Table", [])
@@ -61,7 +65,9 @@ def test_kinds_that_clients_list_by_habit_are_empty_and_refuse_writes_by_name(
 
 @pytest.mark.parametrize(("path", "name"), MISSING)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_kind_that_the_lab_lacks_is_404_and_named(run: Any, method: str, path: str, name: str) -> None:
+def test_a_kind_that_the_lab_lacks_is_404_and_named(
+    run: Any, method: str, path: str, name: str
+) -> None:
     async def scenario(api: Any) -> None:
         answer = await api.call(method, path, {} if method == "POST" else None)
         found = answer.code, answer.body["reason"], answer.body["message"]

@@ -24,16 +24,27 @@ def test_its_models_accept_what_the_server_makes(threaded: Any, session: Any) ->
     assert core.list_namespace().items[0].metadata.name == "default"
     threaded.call(threaded.api.running_pod("p"))
     pod = core.read_namespaced_pod("p", "default")
-    assert (pod.status.container_statuses[0].ready, pod.status.container_statuses[0].image_id) == (True, "")
+    assert (pod.status.container_statuses[0].ready, pod.status.container_statuses[0].image_id) == (
+        True,
+        "",
+    )
     body = {
         "metadata": {"name": "d"},
         "spec": {
             "selector": {"matchLabels": {"a": "b"}},
-            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
         },
     }
     assert apps.create_namespaced_deployment("default", body).spec.strategy.type == "RollingUpdate"
-    assert apps.patch_namespaced_deployment_scale("d", "default", {"spec": {"replicas": 4}}).spec.replicas == 4
+    assert (
+        apps.patch_namespaced_deployment_scale(
+            "d", "default", {"spec": {"replicas": 4}}
+        ).spec.replicas
+        == 4
+    )
     for resource in (
         client.ApiextensionsV1Api(session).list_custom_resource_definition,
         client.ApiregistrationV1Api(session).list_api_service,
@@ -46,7 +57,9 @@ def test_its_models_accept_what_the_server_makes(threaded: Any, session: Any) ->
         assert resource().items
 
 
-def test_every_kind_with_the_least_that_a_user_must_write_is_readable_by_it(threaded: Any, session: Any) -> None:
+def test_every_kind_with_the_least_that_a_user_must_write_is_readable_by_it(
+    threaded: Any, session: Any
+) -> None:
     core, rbac = client.CoreV1Api(session), client.RbacAuthorizationV1Api(session)
     status = {"conditions": [{"type": "Ready"}], "nodeInfo": {}}
     user = {"kind": "User", "name": "u"}
@@ -69,7 +82,9 @@ def test_every_kind_with_the_least_that_a_user_must_write_is_readable_by_it(thre
     component = threaded.api.server.client("component")
     for resource, read, fields in least:
         namespace = None if resource == "nodes" else "default"
-        threaded.call(component.create(resource, {"metadata": {"name": "least"}, **fields}, namespace))
+        threaded.call(
+            component.create(resource, {"metadata": {"name": "least"}, **fields}, namespace)
+        )
         assert "least" in {item.metadata.name for item in read().items}, resource
 
 

@@ -16,17 +16,26 @@ POD = shapes().named("V1Pod")
 def two_containers() -> dict[str, Any]:
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
     containers = [{"name": "one", "image": "i1", "env": env}, {"name": "two", "image": "i2"}]
-    return {"metadata": {"finalizers": ["x"]}, "spec": {"containers": containers, "tolerations": [{"key": "a"}]}}
+    return {
+        "metadata": {"finalizers": ["x"]},
+        "spec": {"containers": containers, "tolerations": [{"key": "a"}]},
+    }
 
 
 def test_merge_patch_deletes_by_null_and_replaces_lists() -> None:
-    assert merge_patch({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None}, "l": [2]}) == {"a": {"c": 2}, "l": [2]}
+    assert merge_patch({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None}, "l": [2]}) == {
+        "a": {"c": 2},
+        "l": [2],
+    }
 
 
 def test_json_patch_fails_as_a_whole() -> None:
     target = {"a": 1}
     with pytest.raises(ApiError) as caught:
-        json_patch(target, [{"op": "replace", "path": "/a", "value": 2}, {"op": "test", "path": "/a", "value": 9}])
+        json_patch(
+            target,
+            [{"op": "replace", "path": "/a", "value": 2}, {"op": "test", "path": "/a", "value": 9}],
+        )
     assert (caught.value.code, target) == (422, {"a": 1})
 
 
@@ -39,7 +48,11 @@ def test_strategic_merge_patches_the_item_with_the_same_key() -> None:
 
 def test_strategic_merge_reaches_nested_lists_and_adds_items() -> None:
     patch = {
-        "spec": {"containers": [{"name": "one", "env": [{"name": "B", "value": "9"}, {"name": "C", "value": "3"}]}]}
+        "spec": {
+            "containers": [
+                {"name": "one", "env": [{"name": "B", "value": "9"}, {"name": "C", "value": "3"}]}
+            ]
+        }
     }
     new = strategic_merge(two_containers(), patch, POD)
     assert {item["name"]: item["value"] for item in new["spec"]["containers"][0]["env"]} == {
@@ -50,7 +63,9 @@ def test_strategic_merge_reaches_nested_lists_and_adds_items() -> None:
 
 
 def test_strategic_merge_deletes_and_replaces_on_demand() -> None:
-    gone = strategic_merge(two_containers(), {"spec": {"containers": [{"name": "one", "$patch": "delete"}]}}, POD)
+    gone = strategic_merge(
+        two_containers(), {"spec": {"containers": [{"name": "one", "$patch": "delete"}]}}, POD
+    )
     assert [item["name"] for item in gone["spec"]["containers"]] == ["two"]
     fresh = [{"$patch": "replace"}, {"name": "new", "image": "x"}]
     replaced = strategic_merge(two_containers(), {"spec": {"containers": fresh}}, POD)
@@ -67,8 +82,12 @@ def test_lists_without_a_key_are_replaced_and_sets_are_joined() -> None:
 
 
 def test_an_item_of_a_patch_that_is_new_comes_before_those_of_the_server() -> None:
-    patch = {"spec": {"containers": [{"name": "new", "image": "i"}, {"name": "two", "image": "i2"}]}}
-    names = [item["name"] for item in strategic_merge(two_containers(), patch, POD)["spec"]["containers"]]
+    patch = {
+        "spec": {"containers": [{"name": "new", "image": "i"}, {"name": "two", "image": "i2"}]}
+    }
+    names = [
+        item["name"] for item in strategic_merge(two_containers(), patch, POD)["spec"]["containers"]
+    ]
     assert names == ["new", "one", "two"]
 
 
@@ -80,22 +99,30 @@ def test_replacing_a_field_that_is_not_there_adds_it() -> None:
 
 def test_set_element_order_sorts_the_merged_list() -> None:
     order = [{"name": "two"}, {"name": "one"}]
-    new = strategic_merge(two_containers(), {"spec": {"$setElementOrder/containers": order, "containers": []}}, POD)
+    new = strategic_merge(
+        two_containers(), {"spec": {"$setElementOrder/containers": order, "containers": []}}, POD
+    )
     assert [item["name"] for item in new["spec"]["containers"]] == ["two", "one"]
 
 
 def test_retain_keys_drops_the_other_members_of_a_union() -> None:
     old = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
-    assert strategic_merge(old, patch, shapes().named("V1Deployment"))["spec"]["strategy"] == {"type": "Recreate"}
+    assert strategic_merge(old, patch, shapes().named("V1Deployment"))["spec"]["strategy"] == {
+        "type": "Recreate"
+    }
 
 
 def test_a_custom_resource_takes_no_strategic_patch_and_an_unknown_type_is_named(run: Any) -> None:
     path = "/apis/projectcalico.org/v3/globalnetworksets"
 
     async def scenario(api: Any) -> None:
-        await api.create("/apis/operator.tigera.io/v1/installations", {"metadata": {"name": "default"}})
-        refused = await api.patch("/apis/operator.tigera.io/v1/installations/default", {}, "strategic-merge-patch")
+        await api.create(
+            "/apis/operator.tigera.io/v1/installations", {"metadata": {"name": "default"}}
+        )
+        refused = await api.patch(
+            "/apis/operator.tigera.io/v1/installations/default", {}, "strategic-merge-patch"
+        )
         assert refused.code == 415
         await api.create(path, {"metadata": {"name": "s"}, "spec": {"nets": ["10.0.0.0/8"]}})
         odd = await api.call("PATCH", f"{path}/s", {}, headers={"Content-Type": "text/plain"})

@@ -28,13 +28,24 @@ def integer(number: int, value: int) -> bytes:
 
 
 def envelope(api_version: str, kind: str, message: bytes) -> bytes:
-    return b"k8s\x00" + text(1, text(1, api_version) + text(2, kind)) + text(2, message) + text(3, "") + text(4, "")
+    return (
+        b"k8s\x00"
+        + text(1, text(1, api_version) + text(2, kind))
+        + text(2, message)
+        + text(3, "")
+        + text(4, "")
+    )
 
 
 def test_a_pod_keeps_pointers_that_are_zero_and_loses_other_zeros() -> None:
     port = integer(3, 80) + text(1, "") + integer(2, 0)
     container = text(1, "c") + text(2, "image") + text(6, port)
-    spec = text(2, container) + integer(4, 0) + integer(11, 0) + text(7, text(1, "kubernetes.io/os") + text(2, "linux"))
+    spec = (
+        text(2, container)
+        + integer(4, 0)
+        + integer(11, 0)
+        + text(7, text(1, "kubernetes.io/os") + text(2, "linux"))
+    )
     volume = text(1, text(1, "v") + text(2, text(2, b"")))
     pod = text(1, text(1, "p") + text(8, b"")) + text(2, volume + spec)
     assert decode(envelope("v1", "Pod", pod)) == {
@@ -51,7 +62,10 @@ def test_a_pod_keeps_pointers_that_are_zero_and_loses_other_zeros() -> None:
 
 
 def test_special_types_become_what_json_has() -> None:
-    named = text(1, text(2, "TCP") + integer(3, 80) + text(4, integer(1, 1) + integer(2, 0) + text(3, "http")))
+    named = text(
+        1,
+        text(2, "TCP") + integer(3, 80) + text(4, integer(1, 1) + integer(2, 0) + text(3, "http")),
+    )
     service = text(1, text(1, "s") + text(8, integer(1, 1700000000))) + text(2, named)
     decoded = decode(envelope("v1", "Service", service))
     assert decoded["metadata"]["creationTimestamp"] == "2023-11-14T22:13:20Z"

@@ -11,13 +11,17 @@ import pytest
 CM = "/api/v1/namespaces/default/configmaps"
 TRUE = ["True", "TRUE", "true", "1", "t", "yes", "no", ""]
 FALSE = ["False", "FALSE", "false", "0"]
-SPELLINGS = [(f"={word}", True) for word in TRUE] + [("", True)] + [(f"={word}", False) for word in FALSE]
+SPELLINGS = (
+    [(f"={word}", True) for word in TRUE] + [("", True)] + [(f"={word}", False) for word in FALSE]
+)
 """What follows the name of a boolean, and what it means; nothing at all is true, too."""
 
 
 def spelled(function: Any) -> Any:
     return pytest.mark.parametrize(
-        ("spelling", "is_true"), SPELLINGS, ids=[word.removeprefix("=") or f"empty{word}" for word, _ in SPELLINGS]
+        ("spelling", "is_true"),
+        SPELLINGS,
+        ids=[word.removeprefix("=") or f"empty{word}" for word, _ in SPELLINGS],
     )(function)
 
 
@@ -35,7 +39,9 @@ async def first_line(api: Any, path: str, meanwhile: Any = None) -> Any:
 @spelled
 def test_watch(run: Any, spelling: str, is_true: bool) -> None:
     async def scenario(api: Any) -> None:
-        found = await first_line(api, f"/api/v1/namespaces?fieldSelector=metadata.name=default&watch{spelling}")
+        found = await first_line(
+            api, f"/api/v1/namespaces?fieldSelector=metadata.name=default&watch{spelling}"
+        )
         assert found.get("type", found.get("kind")) == ("ADDED" if is_true else "NamespaceList")
 
     run(scenario)
@@ -46,13 +52,17 @@ def test_watch(run: Any, spelling: str, is_true: bool) -> None:
     ("name", "other"),
     [("allowWatchBookmarks", "sendInitialEvents"), ("sendInitialEvents", "allowWatchBookmarks")],
 )
-def test_the_bookmark_after_initial_events(run: Any, name: str, other: str, spelling: str, is_true: bool) -> None:
+def test_the_bookmark_after_initial_events(
+    run: Any, name: str, other: str, spelling: str, is_true: bool
+) -> None:
     """Nothing is there at first, so that the first event is the bookmark or the Secret that comes then."""
     path = "/api/v1/namespaces/default/secrets"
 
     async def scenario(api: Any) -> None:
         query = f"watch=1&resourceVersion=1&resourceVersionMatch=NotOlderThan&{other}=true&{name}{spelling}"
-        event = await first_line(api, f"{path}?{query}", api.create(path, {"metadata": {"name": "s"}}))
+        event = await first_line(
+            api, f"{path}?{query}", api.create(path, {"metadata": {"name": "s"}})
+        )
         assert event["type"] == ("BOOKMARK" if is_true else "ADDED")
 
     run(scenario)
@@ -62,9 +72,16 @@ def test_the_bookmark_after_initial_events(run: Any, name: str, other: str, spel
 def test_force(run: Any, spelling: str, is_true: bool) -> None:
     async def scenario(api: Any) -> None:
         path = f"{CM}/forced?fieldManager="
-        mine = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "forced"}, "data": {"a": "1"}}
+        mine = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "forced"},
+            "data": {"a": "1"},
+        }
         assert (await api.patch(f"{path}one", mine, "apply-patch")).code == 201
-        answer = await api.patch(f"{path}two&force{spelling}", {**mine, "data": {"a": "2"}}, "apply-patch")
+        answer = await api.patch(
+            f"{path}two&force{spelling}", {**mine, "data": {"a": "2"}}, "apply-patch"
+        )
         assert answer.code == (200 if is_true else 409)
 
     run(scenario)
@@ -108,14 +125,21 @@ def test_a_write_to_a_subresource_that_has_no_such_verb_leaves_the_object_alone(
     path = "/apis/apps/v1/namespaces/default/deployments"
     containers = [{"name": "c", "image": "i"}]
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}
-    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
 
     async def scenario(api: Any) -> None:
         before = await api.create(path, body)
-        answer = await api.call(method, f"{path}/d/{subresource}", body if method == "POST" else None)
+        answer = await api.call(
+            method, f"{path}/d/{subresource}", body if method == "POST" else None
+        )
         assert (answer.code, answer.body["reason"]) == (405, "MethodNotAllowed")
         assert (await api.get(f"{path}/d"))["metadata"]["uid"] == before["metadata"]["uid"]
-        assert (await api.call(method, f"{path}/e/{subresource}", body if method == "POST" else None)).code == 405
+        assert (
+            await api.call(method, f"{path}/e/{subresource}", body if method == "POST" else None)
+        ).code == 405
         assert len((await api.get(path))["items"]) == 1
 
     run(scenario)
@@ -131,7 +155,10 @@ def test_events_are_selected_by_their_source(run: Any) -> None:
             ("new", {"reportingComponent": "kubelet"}),
             ("both", {"source": {"component": "other"}, "reportingComponent": "kubelet"}),
         ):
-            await api.create(path, {"metadata": {"name": name}, "involvedObject": about, "type": "Normal", **more})
+            await api.create(
+                path,
+                {"metadata": {"name": name}, "involvedObject": about, "type": "Normal", **more},
+            )
         found = (await api.get(f"{path}?fieldSelector=source=kubelet"))["items"]
         assert [item["metadata"]["name"] for item in found] == ["new", "old"]
 

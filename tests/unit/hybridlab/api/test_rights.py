@@ -22,7 +22,11 @@ def role(name: str, **rule: Any) -> dict[str, Any]:
 
 def binding(name: str, kind: str, role_name: str, subject: Any = None) -> dict[str, Any]:
     subject = subject or {"kind": "User", "name": "alice"}
-    return {"metadata": {"name": name}, "roleRef": {"kind": kind, "name": role_name}, "subjects": [subject]}
+    return {
+        "metadata": {"name": name},
+        "roleRef": {"kind": kind, "name": role_name},
+        "subjects": [subject],
+    }
 
 
 @pytest.mark.parametrize("token", ["", "unknown", "expired-token"])
@@ -30,7 +34,11 @@ def test_no_good_token_is_401(run: Any, token: str) -> None:
     async def scenario(api: Any) -> None:
         for path in ("/api/v1/namespaces", "/api", "/apis"):
             answer = await api.call("GET", path, token=token)
-            assert (answer.code, answer.body["reason"], answer.body["message"]) == (401, "Unauthorized", "Unauthorized")
+            assert (answer.code, answer.body["reason"], answer.body["message"]) == (
+                401,
+                "Unauthorized",
+                "Unauthorized",
+            )
 
     run(scenario)
 
@@ -60,10 +68,16 @@ def test_version_and_health_need_no_token(run: Any) -> None:
         ("GET", "/metrics", 'forbidden: User "alice" cannot get path "/metrics"'),
     ],
 )  # fmt: skip
-def test_what_is_not_granted_is_forbidden_in_the_real_words(run: Any, method: str, path: str, message: str) -> None:
+def test_what_is_not_granted_is_forbidden_in_the_real_words(
+    run: Any, method: str, path: str, message: str
+) -> None:
     async def scenario(api: Any) -> None:
         answer = await api.call(method, path, token=DEV)
-        assert (answer.code, answer.body["reason"], answer.body["message"]) == (403, "Forbidden", message)
+        assert (answer.code, answer.body["reason"], answer.body["message"]) == (
+            403,
+            "Forbidden",
+            message,
+        )
 
     run(scenario)
 
@@ -86,23 +100,45 @@ def test_a_role_counts_in_its_namespace_and_from_the_moment_it_is_bound(run: Any
 def test_groups_names_subresources_and_wildcards_are_obeyed(run: Any) -> None:
     async def scenario(api: Any) -> None:
         async def may(verb: str, resource: str, name: str = "", sub: str = "") -> bool:
-            about = {"verb": verb, "resource": resource, "subresource": sub, "name": name, "namespace": "default"}
+            about = {
+                "verb": verb,
+                "resource": resource,
+                "subresource": sub,
+                "name": name,
+                "namespace": "default",
+            }
             body = {"spec": {"resourceAttributes": about}}
             review = await api.create(f"{REVIEWS}/selfsubjectaccessreviews", body, token=DEV)
             return bool(review["status"]["allowed"])
 
         roles = [
-            {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["one"], "verbs": ["get"]},
+            {
+                "apiGroups": [""],
+                "resources": ["configmaps"],
+                "resourceNames": ["one"],
+                "verbs": ["get"],
+            },
             {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]},
             {"apiGroups": [""], "resources": ["*/status"], "verbs": ["patch"]},
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]},
         ]
         await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": "mixed"}, "rules": roles})
         developers = {"kind": "Group", "name": "developers"}
-        await api.create(f"{RBAC}/clusterrolebindings", binding("b", "ClusterRole", "mixed", developers))
-        assert [await may("get", "configmaps", "one"), await may("get", "configmaps", "two")] == [True, False]
-        assert [await may("create", "pods", sub="exec"), await may("create", "pods")] == [True, False]
-        assert [await may("patch", "nodes", sub="status"), await may("patch", "nodes")] == [True, False]
+        await api.create(
+            f"{RBAC}/clusterrolebindings", binding("b", "ClusterRole", "mixed", developers)
+        )
+        assert [await may("get", "configmaps", "one"), await may("get", "configmaps", "two")] == [
+            True,
+            False,
+        ]
+        assert [await may("create", "pods", sub="exec"), await may("create", "pods")] == [
+            True,
+            False,
+        ]
+        assert [await may("patch", "nodes", sub="status"), await may("patch", "nodes")] == [
+            True,
+            False,
+        ]
         assert await may("deletecollection", "secrets")
 
     run(scenario)
@@ -111,7 +147,10 @@ def test_groups_names_subresources_and_wildcards_are_obeyed(run: Any) -> None:
 def test_reviews_answer_for_oneself_and_for_others(run: Any) -> None:
     async def scenario(api: Any) -> None:
         who = await api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token=DEV)
-        assert who["status"]["userInfo"] == {"username": "alice", "groups": ["developers", "system:authenticated"]}
+        assert who["status"]["userInfo"] == {
+            "username": "alice",
+            "groups": ["developers", "system:authenticated"],
+        }
         about = {"verb": "list", "resource": "pods"}
         body = {"spec": {"user": "bob", "resourceAttributes": about}}
         assert not (await api.create(f"{REVIEWS}/subjectaccessreviews", body))["status"]["allowed"]
@@ -119,11 +158,22 @@ def test_reviews_answer_for_oneself_and_for_others(run: Any) -> None:
         assert (await api.create(f"{REVIEWS}/subjectaccessreviews", body))["status"]["allowed"]
         refused = await api.call("POST", f"{REVIEWS}/subjectaccessreviews", body, token=DEV)
         assert refused.code == 403
-        rules = await api.create(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, token=DEV)
-        assert any("selfsubjectreviews" in rule["resources"] for rule in rules["status"]["resourceRules"])
-        token = await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": DEV}})
-        assert (token["status"]["authenticated"], token["status"]["user"]["username"]) == (True, "alice")
-        bad = await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
+        rules = await api.create(
+            f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}, token=DEV
+        )
+        assert any(
+            "selfsubjectreviews" in rule["resources"] for rule in rules["status"]["resourceRules"]
+        )
+        token = await api.create(
+            "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": DEV}}
+        )
+        assert (token["status"]["authenticated"], token["status"]["user"]["username"]) == (
+            True,
+            "alice",
+        )
+        bad = await api.create(
+            "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}
+        )
         assert bad["status"] == {"user": {}, "error": "invalid bearer token"}
 
     run(scenario)
@@ -151,8 +201,13 @@ def test_one_may_act_for_another_only_when_allowed_to(run: Any) -> None:
         as_alice = {"Impersonate-User": "alice", "Impersonate-Group": "developers"}
         answer = await api.call("GET", "/api/v1/nodes", headers=as_alice)
         assert (answer.code, 'User "alice" cannot list' in answer.body["message"]) == (403, True)
-        refused = await api.call("GET", "/api", token=DEV, headers={"Impersonate-User": "kubernetes-admin"})
-        assert (refused.code, 'cannot impersonate resource "users"' in refused.body["message"]) == (403, True)
+        refused = await api.call(
+            "GET", "/api", token=DEV, headers={"Impersonate-User": "kubernetes-admin"}
+        )
+        assert (refused.code, 'cannot impersonate resource "users"' in refused.body["message"]) == (
+            403,
+            True,
+        )
 
     run(scenario)
 
@@ -163,11 +218,18 @@ PARTS: list[tuple[dict[str, str], str, str, str]] = [
     ({"Impersonate-User": ACCOUNT}, "", "serviceaccounts", "x"),
     ({"Impersonate-User": "bob", "Impersonate-Group": "devs"}, "", "groups", "devs"),
     ({"Impersonate-User": "bob", "Impersonate-Uid": "u1"}, "authentication.k8s.io", "uids", "u1"),
-    ({"Impersonate-User": "bob", "Impersonate-Extra-Scopes": "v"}, "authentication.k8s.io", "userextras/scopes", "v"),
+    (
+        {"Impersonate-User": "bob", "Impersonate-Extra-Scopes": "v"},
+        "authentication.k8s.io",
+        "userextras/scopes",
+        "v",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("headers", "group", "resource", "name"), PARTS, ids=[part[2] for part in PARTS])
+@pytest.mark.parametrize(
+    ("headers", "group", "resource", "name"), PARTS, ids=[part[2] for part in PARTS]
+)
 def test_each_part_of_acting_for_another_needs_its_own_right(
     run: Any, headers: dict[str, str], group: str, resource: str, name: str
 ) -> None:
@@ -176,8 +238,15 @@ def test_each_part_of_acting_for_another_needs_its_own_right(
 
     def rules(*, own: str) -> dict[str, Any]:
         others = [part for part in PARTS if part[2] != resource and part[2] != "serviceaccounts"]
-        allowed = [{"apiGroups": [g], "resources": [r], "verbs": ["impersonate"]} for _, g, r, _ in others]
-        mine = {"apiGroups": [group], "resources": [resource], "resourceNames": [own], "verbs": ["impersonate"]}
+        allowed = [
+            {"apiGroups": [g], "resources": [r], "verbs": ["impersonate"]} for _, g, r, _ in others
+        ]
+        mine = {
+            "apiGroups": [group],
+            "resources": [resource],
+            "resourceNames": [own],
+            "verbs": ["impersonate"],
+        }
         return {"metadata": {"name": "act"}, "rules": [*allowed, mine]}
 
     async def scenario(api: Any) -> None:
@@ -185,7 +254,11 @@ def test_each_part_of_acting_for_another_needs_its_own_right(
         await api.create(f"{RBAC}/clusterrolebindings", binding("act", "ClusterRole", "act"))
         refused = await api.call("POST", path, {}, token=DEV, headers=headers)
         kind = resource.partition("/")[0] + (f".{group}" if group else "")
-        where = 'in the namespace "default"' if resource == "serviceaccounts" else "at the cluster scope"
+        where = (
+            'in the namespace "default"'
+            if resource == "serviceaccounts"
+            else "at the cluster scope"
+        )
         assert (refused.code, refused.body["message"]) == (
             403,
             f'{kind} "{name}" is forbidden: User "alice" cannot impersonate resource "{resource}" '
@@ -203,7 +276,12 @@ def test_a_role_for_one_name_is_enough_to_list_and_watch_that_name(run: Any) -> 
     path = "/api/v1/namespaces/default/configmaps"
 
     async def scenario(api: Any) -> None:
-        one = role("one", resources=["configmaps"], resourceNames=["mine"], verbs=["list", "watch", "deletecollection"])
+        one = role(
+            "one",
+            resources=["configmaps"],
+            resourceNames=["mine"],
+            verbs=["list", "watch", "deletecollection"],
+        )
         await api.create(ROLES, one)
         await api.create(BINDINGS, binding("one", "Role", "one"))
         await api.create(path, {"metadata": {"name": "mine"}})
@@ -213,10 +291,16 @@ def test_a_role_for_one_name_is_enough_to_list_and_watch_that_name(run: Any) -> 
             "GET", f"{path}?fieldSelector=metadata.name%3Dmine&watch=1&timeoutSeconds=1", token=DEV
         )
         assert watched.code == 200
-        for query in ("", "?fieldSelector=metadata.name=other", "?fieldSelector=metadata.name!=mine"):
+        for query in (
+            "",
+            "?fieldSelector=metadata.name=other",
+            "?fieldSelector=metadata.name!=mine",
+        ):
             refused = await api.call("GET", path + query, token=DEV)
             assert refused.code == 403, query
-        assert (await api.call("DELETE", f"{path}?fieldSelector=metadata.name=mine", token=DEV)).code == 403
+        assert (
+            await api.call("DELETE", f"{path}?fieldSelector=metadata.name=mine", token=DEV)
+        ).code == 403
 
     run(scenario)
 
@@ -230,7 +314,11 @@ async def rights_on_roles(api: Any, *verbs: str) -> None:
     """Let alice list pods, and use these verbs on roles and bindings of the namespace."""
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": [*verbs]},
+        {
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles", "rolebindings"],
+            "verbs": [*verbs],
+        },
     ]
     await api.create(ROLES, {"metadata": {"name": "mine"}, "rules": rules})
     await api.create(BINDINGS, binding("mine", "Role", "mine"))
@@ -246,13 +334,20 @@ def test_nobody_binds_a_role_that_grants_more_than_they_have(run: Any) -> None:
             '"system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n'
             '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n{NonResourceURLs:["*"], Verbs:["*"]}'
         )
-        assert (await api.call("POST", BINDINGS, binding("none", "ClusterRole", "ghost"), token=DEV)).code == 404
+        assert (
+            await api.call("POST", BINDINGS, binding("none", "ClusterRole", "ghost"), token=DEV)
+        ).code == 404
         await api.create(BINDINGS, binding("free", "Role", "mine"), token=DEV)
         grown = {"subjects": [{"kind": "User", "name": "bob"}]}
         assert (await api.patch(f"{BINDINGS}/free", grown, token=DEV)).code == 200
-        await api.create(BINDINGS, binding("admins", "ClusterRole", "cluster-admin", {"kind": "User", "name": "root"}))
+        await api.create(
+            BINDINGS,
+            binding("admins", "ClusterRole", "cluster-admin", {"kind": "User", "name": "root"}),
+        )
         assert (await api.patch(f"{BINDINGS}/admins", grown, token=DEV)).code == 403
-        same = await api.patch(f"{BINDINGS}/admins", {"metadata": {"labels": {"a": "b"}}}, token=DEV)
+        same = await api.patch(
+            f"{BINDINGS}/admins", {"metadata": {"labels": {"a": "b"}}}, token=DEV
+        )
         assert same.code == 200
 
     run(scenario)
@@ -261,7 +356,9 @@ def test_nobody_binds_a_role_that_grants_more_than_they_have(run: Any) -> None:
 def test_nobody_writes_a_role_that_grants_more_than_they_have(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await rights_on_roles(api, "create", "patch", "list")
-        refused = await api.call("POST", ROLES, role("more", resources=["secrets", "pods"], verbs=["get"]), token=DEV)
+        refused = await api.call(
+            "POST", ROLES, role("more", resources=["secrets", "pods"], verbs=["get"]), token=DEV
+        )
         assert refused.code == 403
         assert refused.body["message"].endswith(
             '\n{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'
@@ -270,7 +367,9 @@ def test_nobody_writes_a_role_that_grants_more_than_they_have(run: Any) -> None:
         await api.create(ROLES, role("less"), token=DEV)
         wider = {"rules": role("less", verbs=["list", "delete", "watch"])["rules"]}
         grown = await api.patch(f"{ROLES}/less", wider, token=DEV)
-        assert grown.body["message"].endswith('held:\n{APIGroups:[""], Resources:["pods"], Verbs:["delete" "watch"]}')
+        assert grown.body["message"].endswith(
+            'held:\n{APIGroups:[""], Resources:["pods"], Verbs:["delete" "watch"]}'
+        )
 
     run(scenario)
 
@@ -279,17 +378,25 @@ def test_nobody_writes_a_role_that_grants_more_than_they_have(run: Any) -> None:
     ("bind", BINDINGS, ADMIN_BINDING),
     ("escalate", ROLES, role("more", resources=["secrets"])),
 ])  # fmt: skip
-def test_rights_are_granted_freely_with_the_verb_for_it(run: Any, verb: str, path: str, body: Any) -> None:
+def test_rights_are_granted_freely_with_the_verb_for_it(
+    run: Any, verb: str, path: str, body: Any
+) -> None:
     async def scenario(api: Any) -> None:
         rule = {
             "apiGroups": ["rbac.authorization.k8s.io"],
             "resources": ["roles", "clusterroles", "rolebindings"],
             "verbs": ["create"],
         }
-        await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": "granting"}, "rules": [rule]})
-        await api.create(f"{RBAC}/clusterrolebindings", binding("granting", "ClusterRole", "granting"))
+        await api.create(
+            f"{RBAC}/clusterroles", {"metadata": {"name": "granting"}, "rules": [rule]}
+        )
+        await api.create(
+            f"{RBAC}/clusterrolebindings", binding("granting", "ClusterRole", "granting")
+        )
         assert (await api.call("POST", path, body, token=DEV)).code == 403
-        await api.patch(f"{RBAC}/clusterroles/granting", {"rules": [{**rule, "verbs": ["create", verb]}]})
+        await api.patch(
+            f"{RBAC}/clusterroles/granting", {"rules": [{**rule, "verbs": ["create", verb]}]}
+        )
         assert (await api.call("POST", path, body, token=DEV)).code == 201
 
     run(scenario)
@@ -304,7 +411,11 @@ def test_a_token_for_somebody_else_does_not_let_in(run: Any) -> None:
         review = {"spec": {"token": token, "audiences": ["vault", "other"]}}
         status = (await api.create("/apis/authentication.k8s.io/v1/tokenreviews", review))["status"]
         assert (status["authenticated"], status["audiences"]) == (True, ["vault"])
-        status = (await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}}))["status"]
+        status = (
+            await api.create(
+                "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}}
+            )
+        )["status"]
         assert "authenticated" not in status
 
     run(scenario)
@@ -314,13 +425,21 @@ def test_tiered_policies_need_rights_on_their_tier(run: Any) -> None:
     path = "/apis/projectcalico.org/v3/namespaces/default/networkpolicies"
 
     async def scenario(api: Any) -> None:
-        rule: dict[str, Any] = {"apiGroups": ["projectcalico.org"], "resources": ["networkpolicies"], "verbs": ["*"]}
+        rule: dict[str, Any] = {
+            "apiGroups": ["projectcalico.org"],
+            "resources": ["networkpolicies"],
+            "verbs": ["*"],
+        }
         await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": "np"}, "rules": [rule]})
         await api.create(f"{RBAC}/clusterrolebindings", binding("np", "ClusterRole", "np"))
         body = {"metadata": {"name": "p"}, "spec": {"selector": "all()"}}
         refused = await api.call("POST", path, body, token=DEV)
         assert (refused.code, "(user cannot get tier)" in refused.body["message"]) == (403, True)
-        more = {"apiGroups": ["projectcalico.org"], "resources": ["tiers", "tier.networkpolicies"], "verbs": ["*"]}
+        more = {
+            "apiGroups": ["projectcalico.org"],
+            "resources": ["tiers", "tier.networkpolicies"],
+            "verbs": ["*"],
+        }
         await api.patch(f"{RBAC}/clusterroles/np", {"rules": [rule, more]})
         assert (await api.call("POST", path, body, token=DEV)).code == 201
 

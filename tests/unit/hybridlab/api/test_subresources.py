@@ -12,7 +12,10 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
 async def budget(api: Any, **status: int) -> None:
-    body = {"metadata": {"name": "pdb"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+    body = {
+        "metadata": {"name": "pdb"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+    }
     made = await api.create(BUDGETS, body)
     known = {"observedGeneration": made["metadata"]["generation"], "expectedPods": 1, **status}
     await api.patch(f"{BUDGETS}/pdb/status", {"status": known})
@@ -20,7 +23,9 @@ async def budget(api: Any, **status: int) -> None:
 
 def test_a_pod_is_bound_once(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        await api.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        await api.create(
+            PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        )
         body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
         assert (await api.call("POST", f"{PODS}/p/binding", body)).code == 201
         bound = await api.get(f"{PODS}/p")
@@ -40,18 +45,26 @@ def test_an_eviction_deletes_unless_a_budget_forbids_it(run: Any) -> None:
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
         refused = await api.call("POST", f"{PODS}/p/eviction", body)
         assert (refused.code, refused.body["reason"]) == (429, "TooManyRequests")
-        assert refused.body["message"] == "Cannot evict pod as it would violate the pod's disruption budget."
+        assert (
+            refused.body["message"]
+            == "Cannot evict pod as it would violate the pod's disruption budget."
+        )
         assert refused.body["details"]["causes"] == [
             {
                 "reason": "DisruptionBudget",
                 "message": "The disruption budget pdb needs 1 healthy pods and has 1 currently",
             }
         ]
-        await api.patch(f"{BUDGETS}/pdb/status", {"status": {"currentHealthy": 2, "disruptionsAllowed": 1}})
+        await api.patch(
+            f"{BUDGETS}/pdb/status", {"status": {"currentHealthy": 2, "disruptionsAllowed": 1}}
+        )
         assert (await api.call("POST", f"{PODS}/p/eviction", body)).code == 201
         assert (await api.get(f"{PODS}/p"))["metadata"]["deletionTimestamp"]
         left = await api.get(f"{BUDGETS}/pdb")
-        assert (left["status"]["disruptionsAllowed"], list(left["status"]["disruptedPods"])) == (0, ["p"])
+        assert (left["status"]["disruptionsAllowed"], list(left["status"]["disruptedPods"])) == (
+            0,
+            ["p"],
+        )
 
     run(scenario)
 
@@ -60,7 +73,10 @@ def test_a_budget_that_was_not_looked_at_yet_says_when_to_come_back(run: Any) ->
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         await api.patch(f"{PODS}/p", {"metadata": {"labels": {"app": "x"}}})
-        body = {"metadata": {"name": "pdb"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+        body = {
+            "metadata": {"name": "pdb"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+        }
         await api.create(BUDGETS, body)
         refused = await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
         assert (refused.code, refused.headers["Retry-After"]) == (429, "10")
@@ -70,10 +86,15 @@ def test_a_budget_that_was_not_looked_at_yet_says_when_to_come_back(run: Any) ->
 
 def test_an_eviction_says_what_is_wrong_with_it(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        assert (await api.call("POST", f"{PODS}/gone/eviction", {"metadata": {"name": "gone"}})).code == 404
+        assert (
+            await api.call("POST", f"{PODS}/gone/eviction", {"metadata": {"name": "gone"}})
+        ).code == 404
         await api.running_pod("p")
         wrong = await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "q"}})
-        assert (wrong.code, wrong.body["message"]) == (400, "name in URL does not match name in Eviction object")
+        assert (wrong.code, wrong.body["message"]) == (
+            400,
+            "name in URL does not match name in Eviction object",
+        )
         other = {"metadata": {"name": "p"}, "deleteOptions": {"preconditions": {"uid": "another"}}}
         assert (await api.call("POST", f"{PODS}/p/eviction", other)).code == 409
         await api.patch(f"{PODS}/p", {"metadata": {"labels": {"app": "x"}}})
@@ -92,10 +113,19 @@ def test_an_evicted_pod_says_that_it_was_evicted(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
         dry = await api.call("POST", f"{PODS}/p/eviction?dryRun=All", {"metadata": {"name": "p"}})
-        assert (dry.code, "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]) == (201, False)
-        assert (await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).code == 201
+        assert (dry.code, "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]) == (
+            201,
+            False,
+        )
+        assert (
+            await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
+        ).code == 201
         listed = (await api.get(f"{PODS}/p"))["status"]["conditions"]
-        conditions = {condition["type"]: condition["reason"] for condition in listed if condition.get("reason")}
+        conditions = {
+            condition["type"]: condition["reason"]
+            for condition in listed
+            if condition.get("reason")
+        }
         assert conditions["DisruptionTarget"] == "EvictionByEvictionAPI"
 
     run(scenario)
@@ -112,19 +142,31 @@ def test_a_pod_that_is_not_ready_goes_as_its_budget_says(run: Any, policy: str, 
         await api.patch(f"{BUDGETS}/pdb", {"spec": {"unhealthyPodEvictionPolicy": policy}})
         generation = (await api.get(f"{BUDGETS}/pdb"))["metadata"]["generation"]
         await api.patch(f"{BUDGETS}/pdb/status", {"status": {"observedGeneration": generation}})
-        assert (await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).code == code
+        assert (
+            await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
+        ).code == code
 
     run(scenario)
 
 
 def test_scale_reads_and_writes_replicas(run: Any) -> None:
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
 
     async def scenario(api: Any) -> None:
         await api.create(DEPLOYMENTS, body)
         scale = await api.get(f"{DEPLOYMENTS}/d/scale")
-        assert (scale["kind"], scale["spec"]["replicas"], scale["status"]["selector"]) == ("Scale", 1, "a=b")
+        assert (scale["kind"], scale["spec"]["replicas"], scale["status"]["selector"]) == (
+            "Scale",
+            1,
+            "a=b",
+        )
         await api.call("PUT", f"{DEPLOYMENTS}/d/scale", {**scale, "spec": {"replicas": 4}})
         await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 5}})
         assert (await api.get(f"{DEPLOYMENTS}/d"))["spec"]["replicas"] == 5

@@ -17,7 +17,10 @@ def test_a_body_above_the_limit_is_413(run: Any) -> None:
     async def scenario(api: Any) -> None:
         body = {"metadata": {"name": "big"}, "data": {"x": "y" * (3 * 1024 * 1024)}}
         answer = await api.call("POST", "/api/v1/namespaces/default/configmaps", body)
-        assert (answer.code, answer.body["message"]) == (413, "Request entity too large: limit is 3145728")
+        assert (answer.code, answer.body["message"]) == (
+            413,
+            "Request entity too large: limit is 3145728",
+        )
 
     run(scenario)
 
@@ -25,8 +28,13 @@ def test_a_body_above_the_limit_is_413(run: Any) -> None:
 def test_a_body_that_is_no_json_is_400(run: Any) -> None:
     async def scenario(api: Any) -> None:
         headers = {"Content-Type": "application/json"}
-        answer = await api.call("POST", "/api/v1/namespaces/default/configmaps", b"kind: ConfigMap", headers=headers)
-        assert (answer.code, "json parse error: invalid character 'k' looking" in answer.body["message"]) == (400, True)
+        answer = await api.call(
+            "POST", "/api/v1/namespaces/default/configmaps", b"kind: ConfigMap", headers=headers
+        )
+        assert (
+            answer.code,
+            "json parse error: invalid character 'k' looking" in answer.body["message"],
+        ) == (400, True)
 
     run(scenario)
 
@@ -68,7 +76,9 @@ def test_an_exec_whose_agent_breaks_says_so_on_the_error_channel(run: Any) -> No
         url = f"{api.server.url}{PODS}/p/exec?command=x&stdout=1"
         headers = {"Authorization": "Bearer admin-token"}
         protocols = ["v5.channel.k8s.io"]
-        async with api.session.ws_connect(url, protocols=protocols, headers=headers, ssl=api.tls) as socket:
+        async with api.session.ws_connect(
+            url, protocols=protocols, headers=headers, ssl=api.tls
+        ) as socket:
             message = await socket.receive(timeout=5)
             assert message.data[0] == 3
             assert b"labd is gone" in message.data

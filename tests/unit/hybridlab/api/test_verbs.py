@@ -18,7 +18,11 @@ def test_a_created_object_carries_what_the_server_adds(run: Any) -> None:
     async def scenario(api: Any) -> None:
         made = await api.create(CM, {"metadata": {"generateName": "gen-", "uid": "mine"}})
         meta = made["metadata"]
-        assert (made["apiVersion"], made["kind"], meta["namespace"]) == ("v1", "ConfigMap", "default")
+        assert (made["apiVersion"], made["kind"], meta["namespace"]) == (
+            "v1",
+            "ConfigMap",
+            "default",
+        )
         assert meta["name"].startswith("gen-")
         assert len(meta["name"]) == 9
         assert meta["uid"] != "mine"
@@ -68,7 +72,10 @@ def test_a_stale_write_is_a_conflict_and_a_fresh_one_is_not(run: Any) -> None:
         assert changed.code == 200
         stale = await api.call("PUT", f"{CM}/a", {**made, "data": {"x": "3"}})
         assert (stale.code, stale.body["reason"]) == (409, "Conflict")
-        assert "the object has been modified; please apply your changes to the latest version" in stale.body["message"]
+        assert (
+            "the object has been modified; please apply your changes to the latest version"
+            in stale.body["message"]
+        )
         assert (await api.get(f"{CM}/a"))["data"] == {"x": "2"}
 
     run(scenario)
@@ -87,15 +94,28 @@ def test_a_write_that_changes_nothing_keeps_the_resource_version(run: Any) -> No
 
 def test_the_generation_counts_changes_of_the_spec_only_and_status_is_isolated(run: Any) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
 
     async def scenario(api: Any) -> None:
         made = await api.create(path, {**body, "status": {"replicas": 7}})
         assert (made["metadata"]["generation"], made["status"].get("replicas")) == (1, None)
-        labelled = await api.patch(f"{path}/d", {"metadata": {"labels": {"x": "y"}}, "status": {"replicas": 7}})
-        assert (labelled.body["metadata"]["generation"], labelled.body["status"].get("replicas")) == (1, None)
-        status = await api.patch(f"{path}/d/status", {"spec": {"replicas": 9}, "status": {"replicas": 7}})
+        labelled = await api.patch(
+            f"{path}/d", {"metadata": {"labels": {"x": "y"}}, "status": {"replicas": 7}}
+        )
+        assert (
+            labelled.body["metadata"]["generation"],
+            labelled.body["status"].get("replicas"),
+        ) == (1, None)
+        status = await api.patch(
+            f"{path}/d/status", {"spec": {"replicas": 9}, "status": {"replicas": 7}}
+        )
         assert (status.body["spec"]["replicas"], status.body["status"]["replicas"]) == (1, 7)
         assert status.body["metadata"]["generation"] == 1
         scaled = await api.patch(f"{path}/d", {"spec": {"replicas": 3}})
@@ -109,8 +129,14 @@ def test_uid_preconditions_guard_deletes(run: Any) -> None:
         made = await api.create(CM, config("a"))
         wrong = await api.call("DELETE", f"{CM}/a", {"preconditions": {"uid": "other"}})
         assert (wrong.code, wrong.body["reason"]) == (409, "Conflict")
-        right = await api.call("DELETE", f"{CM}/a", {"preconditions": {"uid": made["metadata"]["uid"]}})
-        assert (right.code, right.body["status"], right.body["details"]["name"]) == (200, "Success", "a")
+        right = await api.call(
+            "DELETE", f"{CM}/a", {"preconditions": {"uid": made["metadata"]["uid"]}}
+        )
+        assert (right.code, right.body["status"], right.body["details"]["name"]) == (
+            200,
+            "Success",
+            "a",
+        )
 
     run(scenario)
 
@@ -137,7 +163,9 @@ def test_selectors_select(run: Any) -> None:
         async def names(query: str) -> list[str]:
             listed = await api.get(f"{CM}?{query}")
             return [
-                item["metadata"]["name"] for item in listed["items"] if not item["metadata"]["name"].startswith("kube")
+                item["metadata"]["name"]
+                for item in listed["items"]
+                if not item["metadata"]["name"].startswith("kube")
             ]
 
         assert await names("labelSelector=app%3Dx") == ["a"]
@@ -160,7 +188,10 @@ def test_a_field_that_is_not_set_is_false_to_a_selector(run: Any) -> None:
     async def scenario(api: Any) -> None:
         pods = "/api/v1/namespaces/default/pods"
         for name, spec in (("on", {"hostNetwork": True}), ("off", {})):
-            body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+            body = {
+                "metadata": {"name": name},
+                "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+            }
             await api.create(pods, body)
         for value, expected in (("false", ["off"]), ("true", ["on"])):
             found = await api.get(f"{pods}?fieldSelector=spec.hostNetwork%3D{value}")
@@ -187,7 +218,9 @@ def test_pages_of_one_list_show_one_moment(run: Any) -> None:
         await api.call("DELETE", f"{CM}/m4")
         second = await api.get(f"{CM}?limit=2&continue={first['metadata']['continue']}")
         third = await api.get(f"{CM}?limit=2&continue={second['metadata']['continue']}")
-        names = [item["metadata"]["name"] for page in (first, second, third) for item in page["items"]]
+        names = [
+            item["metadata"]["name"] for page in (first, second, third) for item in page["items"]
+        ]
         assert names == ["kube-root-ca.crt", "m0", "m1", "m2", "m3", "m4"]
         assert first["metadata"]["remainingItemCount"] == 4
         assert "continue" not in third["metadata"]

@@ -15,7 +15,9 @@ CM = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
-async def watching(api: Any, query: str, path: str = CM, accept: str = "application/json") -> AsyncIterator[Any]:
+async def watching(
+    api: Any, query: str, path: str = CM, accept: str = "application/json"
+) -> AsyncIterator[Any]:
     """Yield a function that returns the next event."""
     headers = {"Authorization": "Bearer admin-token", "Accept": accept}
     url = f"{api.server.url}{path}?watch=true&{query}"
@@ -38,16 +40,23 @@ def test_a_watch_replays_what_happened_since_a_version_and_goes_on(run: Any) -> 
     async def scenario(api: Any) -> None:
         first = await api.create(CM, {"metadata": {"name": "a"}})
         await api.create(CM, {"metadata": {"name": "b"}})
-        async with watching(api, f"resourceVersion={first['metadata']['resourceVersion']}") as following:
+        async with watching(
+            api, f"resourceVersion={first['metadata']['resourceVersion']}"
+        ) as following:
             assert seen(await following()) == ("ADDED", "b")
             await api.patch(f"{CM}/a", {"data": {"x": "1"}})
             changed = await following()
             assert seen(changed) == ("MODIFIED", "a")
-            assert (changed["object"]["kind"], changed["object"]["data"]) == ("ConfigMap", {"x": "1"})
+            assert (changed["object"]["kind"], changed["object"]["data"]) == (
+                "ConfigMap",
+                {"x": "1"},
+            )
             await api.call("DELETE", f"{CM}/a")
             deleted = await following()
             assert seen(deleted) == ("DELETED", "a")
-            versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in (changed, deleted)]
+            versions = [
+                int(event["object"]["metadata"]["resourceVersion"]) for event in (changed, deleted)
+            ]
             assert versions == sorted(set(versions))
 
     run(scenario)
@@ -57,7 +66,9 @@ def test_a_watch_without_a_version_begins_with_what_is_there(run: Any) -> None:
     async def scenario(api: Any) -> None:
         async with watching(api, "", "/api/v1/namespaces") as following:
             names = [seen(await following()) for _ in range(4)]
-            assert names == [("ADDED", n) for n in ("default", "kube-node-lease", "kube-public", "kube-system")]
+            assert names == [
+                ("ADDED", n) for n in ("default", "kube-node-lease", "kube-public", "kube-system")
+            ]
 
     run(scenario)
 
@@ -88,7 +99,11 @@ def test_too_old_a_version_is_told_with_an_error_event(run: Any) -> None:
             await api.create(CM, {"metadata": {"name": f"m{number}"}})
         async with watching(api, "resourceVersion=3") as following:
             event = await following()
-            assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+            assert (event["type"], event["object"]["code"], event["object"]["reason"]) == (
+                "ERROR",
+                410,
+                "Expired",
+            )
             assert await following() is None
 
     run(scenario, history=4)
@@ -110,7 +125,9 @@ def test_initial_events_end_with_a_bookmark(run: Any) -> None:
             assert (await following())["type"] == "ADDED"
             mark = await following()
             assert mark["type"] == "BOOKMARK"
-            assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+            assert mark["object"]["metadata"]["annotations"] == {
+                "k8s.io/initial-events-end": "true"
+            }
 
     run(scenario)
 
@@ -167,7 +184,9 @@ def test_a_client_that_goes_away_between_events_is_no_error_of_the_server(
             async with watching(api, "") as following:
                 await client.create("configmaps", {"metadata": {"generateName": "m"}}, "default")
                 await following()
-            while bucket._waiting:  # events come in every round of the loop in which the connection is taken down
+            while (
+                bucket._waiting
+            ):  # events come in every round of the loop in which the connection is taken down
                 await client.create("configmaps", {"metadata": {"generateName": "m"}}, "default")
                 await asyncio.sleep(0)
 

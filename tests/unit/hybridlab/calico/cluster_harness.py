@@ -33,14 +33,24 @@ class Harness:
     logged: list[tuple[str, str]]
 
     async def pod(
-        self, name: str, node: str, namespace: str = "demo", asking: dict[str, str] | None = None, **labels: str
+        self,
+        name: str,
+        node: str,
+        namespace: str = "demo",
+        asking: dict[str, str] | None = None,
+        **labels: str,
     ) -> tuple[Obj, PodAttachment]:
         """Create, network and annotate a pod, as scheduler and kubelet do; ``asking``: annotations."""
         spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "c", "image": "busybox"}]}
         obj = await self.client.create(
             "pods",
             {
-                "metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": asking or {}},
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "labels": labels,
+                    "annotations": asking or {},
+                },
                 "spec": spec,
             },
         )
@@ -79,7 +89,9 @@ class Harness:
 
 
 @contextlib.asynccontextmanager
-async def harness(*overrides: str, profile: str = "default", felix: bool = True) -> AsyncIterator[Harness]:
+async def harness(
+    *overrides: str, profile: str = "default", felix: bool = True
+) -> AsyncIterator[Harness]:
     loaded = load(profile, overrides)
     core = Core(
         Settings(calico_v3_api=loaded.calico.v3_api, calico_crd_v1_api=loaded.calico.crd_v1_api),

@@ -43,9 +43,17 @@ def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset() -> None:
             beside, _ = await b.pod("beside", "windows-2022", app="beside")
             linux, _ = await b.pod("linux", "linux-1", app="chosen")
             await b.settled()
-            before = {name: (shown_of(b, pod), resets(b, pod)) for name, pod in (("c", chosen), ("b", beside))}
-            spec = {"podSelector": {"matchLabels": {"app": "chosen"}}, "ingress": [{"from": [{"podSelector": {}}]}]}
-            await b.client.create(POLICIES, {"metadata": {"name": "p", "namespace": "demo"}, "spec": spec})
+            before = {
+                name: (shown_of(b, pod), resets(b, pod))
+                for name, pod in (("c", chosen), ("b", beside))
+            }
+            spec = {
+                "podSelector": {"matchLabels": {"app": "chosen"}},
+                "ingress": [{"from": [{"podSelector": {}}]}],
+            }
+            await b.client.create(
+                POLICIES, {"metadata": {"name": "p", "namespace": "demo"}, "spec": spec}
+            )
             await b.settled()
             assert shown_of(b, chosen) != before["c"][0]
             assert resets(b, chosen) == before["c"][1] + 1
@@ -60,8 +68,12 @@ def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("version", "again"), [("v3.31.0", 0), ("v3.30.7", 1), ("v3.32.1", 0), ("v3.29.0", 1)])
-def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(version: str, again: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "again"), [("v3.31.0", 0), ("v3.30.7", 1), ("v3.32.1", 0), ("v3.29.0", 1)]
+)
+def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(
+    version: str, again: int
+) -> None:
     async def run() -> None:
         async with harness(f"calico.version={version}") as b:
             pod, _ = await b.pod("w", "windows-2022", app="w")
@@ -82,7 +94,9 @@ def test_another_policy_with_the_same_effect_changes_nothing() -> None:
             await b.client.create(POLICIES, DENY)
             await b.settled()
             before, count = shown_of(b, pod), resets(b, pod)
-            await b.client.create(POLICIES, {**DENY, "metadata": {"name": "deny-too", "namespace": "demo"}})
+            await b.client.create(
+                POLICIES, {**DENY, "metadata": {"name": "deny-too", "namespace": "demo"}}
+            )
             await b.settled()
             assert (shown_of(b, pod), resets(b, pod)) == (before, count)
 
@@ -95,7 +109,10 @@ def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had() ->
             pod, _ = await b.pod("w", "windows-2022")
             linux, _ = await b.pod("l", "linux-1")
             ingress: list[Any] = [{"from": [{"podSelector": {}}]}]
-            policy = {"metadata": {"name": "p", "namespace": "demo"}, "spec": {"podSelector": {}, "ingress": ingress}}
+            policy = {
+                "metadata": {"name": "p", "namespace": "demo"},
+                "spec": {"podSelector": {}, "ingress": ingress},
+            }
             await b.client.create(POLICIES, policy)
             await b.settled()
             before, count = shown_of(b, pod), resets(b, pod)
@@ -108,14 +125,20 @@ def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had() ->
             await b.settled()
             assert (shown_of(b, pod), resets(b, pod)) == (before, count + 1)
             assert resets(b, linux) == 0
-            await b.client.create(POLICIES, {**policy, "metadata": {"name": "q", "namespace": "demo"}})
+            await b.client.create(
+                POLICIES, {**policy, "metadata": {"name": "q", "namespace": "demo"}}
+            )
             await b.settled()
-            assert {entry.get("Id") for entry in before} < {entry.get("Id") for entry in shown_of(b, pod)}
+            assert {entry.get("Id") for entry in before} < {
+                entry.get("Id") for entry in shown_of(b, pod)
+            }
 
     asyncio.run(run())
 
 
-def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix_starting_again() -> None:
+def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix_starting_again() -> (
+    None
+):
     async def run() -> None:
         async with harness() as b:
             pod, _ = await b.pod("w", "windows-2022")
@@ -130,12 +153,18 @@ def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix
             async def fails(endpoints: Any) -> None:
                 raise DataplaneError("no such rule")
 
-            felix.faults.on_reprogrammed |= {"0": fails, "first": healed_meanwhile, "second": healed_meanwhile}
+            felix.faults.on_reprogrammed |= {
+                "0": fails,
+                "first": healed_meanwhile,
+                "second": healed_meanwhile,
+            }
             await b.client.create(POLICIES, DENY)
             await b.until(lambda: told)
             await b.settled()
             assert told == ["first"]
-            assert any("Fault 0 failed: DataplaneError('no such rule')" in line for _, line in b.logged)
+            assert any(
+                "Fault 0 failed: DataplaneError('no such rule')" in line for _, line in b.logged
+            )
             assert not any("starts again" in line for _, line in b.logged)
             await b.client.delete(POLICIES, "deny", "demo")
             await b.until(lambda: b.program(pod) is not None and not b.program(pod).ingress)

@@ -25,12 +25,22 @@ def test_routes_lead_to_every_other_nodes_block_over_its_tunnel() -> None:
             routes = b.dataplane.routes["linux-1"]
             blocks = {block.node: str(block.cidr) for block in b.calico.ipam.blocks()}
             assert routes.own_blocks == (blocks["linux-1"],)
-            assert {block.cidr for block in routes.remote_blocks} == set(blocks.values()) - {blocks["linux-1"]}
-            windows = next(block for block in routes.remote_blocks if block.cidr == blocks["windows-2022"])
+            assert {block.cidr for block in routes.remote_blocks} == set(blocks.values()) - {
+                blocks["linux-1"]
+            }
+            windows = next(
+                block for block in routes.remote_blocks if block.cidr == blocks["windows-2022"]
+            )
             node = await b.client.get("nodes", "windows-2022")
-            assert windows.tunnel_address == node["metadata"]["annotations"]["projectcalico.org/IPv4VXLANTunnelAddr"]
+            assert (
+                windows.tunnel_address
+                == node["metadata"]["annotations"]["projectcalico.org/IPv4VXLANTunnelAddr"]
+            )
             assert windows.tunnel_address.endswith(".1")
-            assert windows.tunnel_mac == node["metadata"]["annotations"]["projectcalico.org/VXLANTunnelMACAddr"]
+            assert (
+                windows.tunnel_mac
+                == node["metadata"]["annotations"]["projectcalico.org/VXLANTunnelMACAddr"]
+            )
             assert windows.tunnel_mac.startswith("00:15:5d:")
             spec = b.dataplane.tunnels["windows-2022"]
             assert spec is not None
@@ -46,7 +56,9 @@ def test_linux_has_no_mac_annotation_and_the_mac_of_its_name() -> None:
             await b.until(lambda: len(b.dataplane.routes) == 6)
             node = await b.client.get("nodes", "linux-1")
             assert "projectcalico.org/VXLANTunnelMACAddr" not in node["metadata"]["annotations"]
-            assert node["metadata"]["annotations"]["projectcalico.org/IPv4Address"] == "10.0.0.11/24"
+            assert (
+                node["metadata"]["annotations"]["projectcalico.org/IPv4Address"] == "10.0.0.11/24"
+            )
             spec = b.dataplane.tunnels["linux-1"]
             assert spec is not None
             assert spec.mac.replace(":", "") == "66" + hashlib.sha1(b"linux-1").hexdigest()[:10]
@@ -64,7 +76,11 @@ def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system() -> None:
             assert windows.gateway == ".".join(map(str, [*octets[:3], octets[3] - 2]))
             assert windows.mac == "0e:2a:" + ":".join(f"{octet:02x}" for octet in octets)
             spec = b.dataplane.pods[windows_pod["metadata"]["uid"]]
-            assert (spec.address, spec.port.gateway, spec.port.mac) == (windows.address, windows.gateway, windows.mac)
+            assert (spec.address, spec.port.gateway, spec.port.mac) == (
+                windows.address,
+                windows.gateway,
+                windows.mac,
+            )
             assert spec.nameservers == ("10.96.0.10",)
             assert spec.searches[0] == "demo.svc.cluster.local"
             assert windows.annotations["cni.projectcalico.org/podIP"] == f"{windows.address}/32"
@@ -100,7 +116,10 @@ async def handles(b: Harness) -> list[dict[str, Any]]:
     return (await b.client.list("ipamhandles.crd.projectcalico.org"))[0]
 
 
-SECOND = {"metadata": {"name": "second"}, "spec": {"cidr": "10.9.0.0/24", "vxlanMode": "Always", "natOutgoing": True}}
+SECOND = {
+    "metadata": {"name": "second"},
+    "spec": {"cidr": "10.9.0.0/24", "vxlanMode": "Always", "natOutgoing": True},
+}
 POOLS = "cni.projectcalico.org/ipv4pools"
 
 
@@ -117,7 +136,9 @@ def test_a_second_block_costs_a_windows_node_its_network_and_its_pods_theirs(how
             elif how == "address":
                 asking = {"cni.projectcalico.org/ipAddrs": '["10.9.0.9"]'}
             elif how == "namespace":
-                await made.client.patch("namespaces", "demo", {"metadata": {"annotations": {POOLS: '["10.9.0.0/24"]'}}})
+                await made.client.patch(
+                    "namespaces", "demo", {"metadata": {"annotations": {POOLS: '["10.9.0.0/24"]'}}}
+                )
                 await made.until(lambda: made.calico._namespace_annotations("demo"))
             else:
                 await made.client.patch(
@@ -144,7 +165,8 @@ def test_a_linux_pod_gets_an_address_of_the_pool_that_it_asks_for() -> None:
             _, attached = await made.pod("l", "linux-1", asking={POOLS: '["second"]'})
             assert attached.address.startswith("10.9.0.")
             with pytest.raises(
-                SandboxError, match=r"the given pool \(40\.0\.0\.0/24\) does not exist, or is not enabled"
+                SandboxError,
+                match=r"the given pool \(40\.0\.0\.0/24\) does not exist, or is not enabled",
             ):
                 await made.pod("m", "linux-1", asking={POOLS: '["40.0.0.0/24"]'})
             assert made.dataplane.cut_off == []
@@ -170,7 +192,9 @@ def test_two_hundred_pods_need_few_updates_and_share_one_program() -> None:
             await b.settled()
             before = len(b.dataplane.updates)
             nodes = [node for node in b.calico.nodes if node != "control-plane"]
-            pods = await asyncio.gather(*(b.pod(f"p{n}", nodes[n % 5], app="x") for n in range(200)))
+            pods = await asyncio.gather(
+                *(b.pod(f"p{n}", nodes[n % 5], app="x") for n in range(200))
+            )
             await b.settled()
             assert len({attachment.address for _, attachment in pods}) == 200
             assert all(b.denies(pod) for pod, _ in pods)
@@ -194,7 +218,9 @@ def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_sta
             await asyncio.sleep(0.01)
             degraded = await condition(b, "calico-windows", "Degraded")
             assert degraded["status"] == "True"
-            assert degraded["message"].startswith("Invalid StrictAffinity, it must be set to 'true'")
+            assert degraded["message"].startswith(
+                "Invalid StrictAffinity, it must be set to 'true'"
+            )
             change["spec"]["strictAffinity"] = True
             await b.client.patch("ipamconfigurations.projectcalico.org", "default", change)
             await b.until(lambda: b.calico.ipam.strict_affinity)
@@ -239,7 +265,10 @@ def test_with_the_old_api_group_only_everything_is_there_under_its_old_names() -
             assert found["spec"]["strictAffinity"] is True
             affinity = (await b.client.list("blockaffinities.crd.projectcalico.org"))[0][0]
             assert affinity["spec"]["deleted"] == "false"
-            assert "default" in {t["metadata"]["name"] for t in (await b.client.list("tiers.crd.projectcalico.org"))[0]}
+            assert "default" in {
+                t["metadata"]["name"]
+                for t in (await b.client.list("tiers.crd.projectcalico.org"))[0]
+            }
 
     asyncio.run(run())
 
@@ -274,7 +303,8 @@ def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own(
 
 
 @pytest.mark.parametrize(
-    ("override", "vip"), [("kube_proxy.windows_dsr=true", False), ("kube_proxy.windows_dsr=false", True)]
+    ("override", "vip"),
+    [("kube_proxy.windows_dsr=true", False), ("kube_proxy.windows_dsr=false", True)],
 )
 def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_address_of_its_block(
     override: str, vip: bool
@@ -290,7 +320,9 @@ def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_addre
     asyncio.run(run())
 
 
-def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
 
     async def run() -> None:
@@ -320,7 +352,9 @@ def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again
                 raise DataplaneError("the kernel says no")
 
             b.dataplane.add_pod = refuses  # type: ignore[method-assign]
-            with pytest.raises(SandboxError, match=r'plugin type="calico" failed \(add\): the kernel says no'):
+            with pytest.raises(
+                SandboxError, match=r'plugin type="calico" failed \(add\): the kernel says no'
+            ):
                 await b.pod("l", "linux-1")
             block = b.calico.ipam.blocks_of("linux-1")[0]
             assert len(block.used) == 1, "the tunnel address only"

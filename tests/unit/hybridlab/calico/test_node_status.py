@@ -11,7 +11,10 @@ STATUSES = "caliconodestatuses.projectcalico.org"
 
 
 def asks(node: str) -> dict[str, Any]:
-    return {"metadata": {"name": node}, "spec": {"node": node, "classes": ["BGP"], "updatePeriodSeconds": 1}}
+    return {
+        "metadata": {"name": node},
+        "spec": {"node": node, "classes": ["BGP"], "updatePeriodSeconds": 1},
+    }
 
 
 def test_the_status_of_a_node_is_filled_again_and_again_where_its_plane_tells_it() -> None:

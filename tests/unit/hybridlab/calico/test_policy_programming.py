@@ -74,7 +74,9 @@ def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer
         async with harness() as b:
             pod, _ = await b.pod("l", "linux-1", app="web")
             allow = {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}
-            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
+            await b.client.create(
+                POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}}
+            )
             await b.settled()
             assert len(b.dataplane.sets["linux-1"]) == 1
             await b.calico.felix_stopped("linux-1")
@@ -84,7 +86,9 @@ def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer
             await b.settled()
             assert b.dataplane.sets["linux-1"] == {}
             assert b.program(pod).ingress == ()
-            assert [pod["metadata"]["uid"] in update.endpoints for _, update in b.dataplane.updates] == [True]
+            assert [
+                pod["metadata"]["uid"] in update.endpoints for _, update in b.dataplane.updates
+            ] == [True]
 
     asyncio.run(run())
 
@@ -94,7 +98,9 @@ def test_a_new_member_changes_the_set_and_no_program() -> None:
         async with harness() as b:
             await b.pod("l", "linux-1", app="web")
             allow = {"from": [{"podSelector": {"matchLabels": {"app": "client"}}}]}
-            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
+            await b.client.create(
+                POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}}
+            )
             await b.settled()
             b.dataplane.updates.clear()
             _, attachment = await b.pod("c", "linux-2", "demo", app="client")
@@ -103,7 +109,9 @@ def test_a_new_member_changes_the_set_and_no_program() -> None:
             assert [update.endpoints for update in updates] == [{}]
             assert list(updates[0].sets.values()) == [(attachment.address,)]
             b.dataplane.updates.clear()
-            await b.client.patch("pods", "c", {"metadata": {"labels": {"irrelevant": "yes"}}}, "demo")
+            await b.client.patch(
+                "pods", "c", {"metadata": {"labels": {"irrelevant": "yes"}}}, "demo"
+            )
             await b.settled()
             assert b.dataplane.updates == []
             await b.client.patch("pods", "c", {"metadata": {"labels": {"app": "no-more"}}}, "demo")
@@ -118,7 +126,9 @@ def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_select
         async with harness() as b:
             pod, _ = await b.pod("l", "linux-1")
             ingress = [{"ports": [{"port": 80}]}]
-            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": ingress}})
+            await b.client.create(
+                POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": ingress}}
+            )
             await b.settled()
             assert b.program(pod).ingress[0].rules[0].match.dst_ports == ((80, 80),)
             change = {"spec": {"ingress": [{"ports": [{"port": 81}]}]}}
@@ -134,14 +144,20 @@ def test_a_namespaces_labels_and_a_pods_end_count() -> None:
         async with harness() as b:
             await b.pod("l", "linux-1")
             allow = {"from": [{"namespaceSelector": {"matchLabels": {"trusted": "yes"}}}]}
-            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
+            await b.client.create(
+                POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}}
+            )
             _, attachment = await b.pod("o", "linux-2", "other")
             await b.settled()
             assert list(b.dataplane.sets["linux-1"].values()) == [()]
-            await b.client.patch("namespaces", "other", {"metadata": {"labels": {"trusted": "yes"}}})
+            await b.client.patch(
+                "namespaces", "other", {"metadata": {"labels": {"trusted": "yes"}}}
+            )
             await b.settled()
             assert list(b.dataplane.sets["linux-1"].values()) == [(attachment.address,)]
-            await b.client.patch("pods", "o", {"status": {"phase": "Succeeded"}}, "other", subresource="status")
+            await b.client.patch(
+                "pods", "o", {"status": {"phase": "Succeeded"}}, "other", subresource="status"
+            )
             await b.settled()
             assert list(b.dataplane.sets["linux-1"].values()) == [()]
 
@@ -170,7 +186,11 @@ def test_a_policy_that_cannot_be_read_is_logged_and_left_out() -> None:
             pod, _ = await b.pod("l", "linux-1")
             wrong = {"metadata": {"name": "p", "namespace": "demo"}, "spec": {"selector": "a ! b"}}
             await b.client.create("networkpolicies.projectcalico.org", wrong)
-            await b.until(lambda: any("demo/p is not applied: selector 'a ! b'" in line for _, line in b.logged))
+            await b.until(
+                lambda: any(
+                    "demo/p is not applied: selector 'a ! b'" in line for _, line in b.logged
+                )
+            )
             await b.settled()
             assert b.program(pod).ingress == ()
 
@@ -198,8 +218,16 @@ EVERYBODY: list[dict[str, Any]] = [{"namespaces": {}}]
 @pytest.mark.parametrize(
     ("version", "resource", "spec"),
     [
-        ("v3.31.7", "adminnetworkpolicies", {"priority": 1, "ingress": [{"action": "Deny", "from": EVERYBODY}]}),
-        ("v3.31.7", "baselineadminnetworkpolicies", {"ingress": [{"action": "Deny", "from": EVERYBODY}]}),
+        (
+            "v3.31.7",
+            "adminnetworkpolicies",
+            {"priority": 1, "ingress": [{"action": "Deny", "from": EVERYBODY}]},
+        ),
+        (
+            "v3.31.7",
+            "baselineadminnetworkpolicies",
+            {"ingress": [{"action": "Deny", "from": EVERYBODY}]},
+        ),
         (
             "v3.32.1",
             "clusternetworkpolicies",
@@ -207,7 +235,9 @@ EVERYBODY: list[dict[str, Any]] = [{"namespaces": {}}]
         ),
     ],
 )
-def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version: Any, resource: Any, spec: Any) -> None:
+def test_cluster_wide_policies_of_kubernetes_reach_both_systems(
+    version: Any, resource: Any, spec: Any
+) -> None:
     async def run() -> None:
         async with harness(f"calico.version={version}") as b:
             linux, _ = await b.pod("l", "linux-1")
@@ -215,7 +245,9 @@ def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version: Any, re
             body = {"metadata": {"name": "default"}, "spec": {"subject": SUBJECT, **spec}}
             await b.client.create(f"{resource}.policy.networking.k8s.io", body)
             await b.until(lambda: [tier.end for tier in b.program(linux).ingress] == ["pass"])
-            await b.until(lambda: any(a.action == "Block" and a.remote for a in b.program(windows).acls))
+            await b.until(
+                lambda: any(a.action == "Block" and a.remote for a in b.program(windows).acls)
+            )
             await b.client.delete(f"{resource}.policy.networking.k8s.io", "default")
             await b.until(lambda: not b.program(linux).ingress)
 
@@ -234,12 +266,16 @@ def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies() -> None
     async def run() -> None:
         async with harness(profile="v3.31-as-shipped") as b:
             pod, _ = await b.pod("w", "windows-2022", app="w")
-            await b.client.create("tiers.projectcalico.org", {"metadata": {"name": "first"}, "spec": {"order": 1}})
+            await b.client.create(
+                "tiers.projectcalico.org", {"metadata": {"name": "first"}, "spec": {"order": 1}}
+            )
             await b.client.create(GLOBAL_POLICIES, tcp_80("first.p", "first", "Pass"))
             await b.until(lambda: any(acl.local_ports for acl in b.program(pod).acls))
             before = b.program(pod)
             await b.client.create(GLOBAL_POLICIES, tcp_80("p", "default", "Allow"))
-            await b.until(lambda: any("bitset said no end of range" in line for _, line in b.logged))
+            await b.until(
+                lambda: any("bitset said no end of range" in line for _, line in b.logged)
+            )
             await b.settled()
             assert b.program(pod) == before
             await b.client.delete(GLOBAL_POLICIES, "first.p")

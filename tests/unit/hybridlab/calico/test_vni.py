@@ -26,7 +26,9 @@ WINDOWS = "windows-2022"
 def scenario(body: Callable[[Harness], Awaitable[None]], *overrides: str) -> None:
     async def run() -> None:
         async with harness(*overrides) as made:
-            await made.until(lambda: all(felix.routing.routes for felix in made.calico.felixes.values()))
+            await made.until(
+                lambda: all(felix.routing.routes for felix in made.calico.felixes.values())
+            )
             await body(made)
 
     asyncio.run(run())
@@ -57,7 +59,9 @@ def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_syste
     async def body(made: Harness) -> None:
         for node in ("linux-1", WINDOWS):
             spec = {"usageReportingInitialDelay": "301s"}
-            await made.client.create(CONFIGURATIONS, {"metadata": {"name": f"node.{node}"}, "spec": spec})
+            await made.client.create(
+                CONFIGURATIONS, {"metadata": {"name": f"node.{node}"}, "spec": spec}
+            )
         await made.until(lambda: (starts(made, "linux-1"), starts(made, WINDOWS)) == (2, 2))
         assert starts(made, "linux-2") == 1
         assert vni(made, "linux-1") == 4096
@@ -85,7 +89,12 @@ def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_
         await made.calico.felix_stopped(WINDOWS)
         made.calico.felix_started(WINDOWS, {"VXLAN_VNI": "4097"})
         await made.settled()
-        assert (started_vni(node), cni_vni(node), node.hns.vsid, vni(made, WINDOWS)) == (4097, 4097, 4096, 4096)
+        assert (started_vni(node), cni_vni(node), node.hns.vsid, vni(made, WINDOWS)) == (
+            4097,
+            4097,
+            4096,
+            4096,
+        )
         assert node.hns.pod_network is not None
         await made.calico.remove_hns_network(WINDOWS, node.hns.pod_network.id)
         await made.until(lambda: vni(made, WINDOWS) is None)
@@ -102,7 +111,14 @@ def test_the_plugin_makes_the_network_that_is_missing() -> None:
         node = made.calico.windows[WINDOWS]
         assert node.hns.pod_network is not None
         await made.calico.remove_hns_network(WINDOWS, node.hns.pod_network.id)
-        node.configure({}, {"CNI_NETWORK_CONFIG": json.dumps({"plugins": [{"type": "calico", "vxlan_vni": 5000}]})})
+        node.configure(
+            {},
+            {
+                "CNI_NETWORK_CONFIG": json.dumps(
+                    {"plugins": [{"type": "calico", "vxlan_vni": 5000}]}
+                )
+            },
+        )
         await made.pod("w", WINDOWS)
         assert node.hns.vsid == 5000
         await made.until(lambda: vni(made, WINDOWS) == 5000)
@@ -135,7 +151,9 @@ def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing
     scenario(body)
 
 
-def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_for_this_one() -> None:
+def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_for_this_one() -> (
+    None
+):
     async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pods = [(await made.pod(name, WINDOWS))[0]["metadata"]["uid"] for name in ("one", "two")]
@@ -170,8 +188,12 @@ def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network
 def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> None:
     async def body(made: Harness) -> None:
         configuration = {"plugins": [{"type": "calico", "vxlan_vni": given}]}
-        made.calico.windows[WINDOWS].configure({}, {"CNI_NETWORK_CONFIG": json.dumps(configuration)})
-        with pytest.raises(SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"):
+        made.calico.windows[WINDOWS].configure(
+            {}, {"CNI_NETWORK_CONFIG": json.dumps(configuration)}
+        )
+        with pytest.raises(
+            SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"
+        ):
             await made.pod("w", WINDOWS)
 
     scenario(body)
@@ -216,7 +238,8 @@ def test_a_node_s_own_value_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("install", "path", "key"), [("operator", "10-calico.conflist", "plugins"), ("manifest", "10-calico.conf", "type")]
+    ("install", "path", "key"),
+    [("operator", "10-calico.conflist", "plugins"), ("manifest", "10-calico.conf", "type")],
 )
 def test_the_configuration_on_disk_is_a_list_by_the_operator_and_one_plugin_without(
     install: str, path: str, key: str

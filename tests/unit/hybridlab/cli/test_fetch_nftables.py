@@ -31,7 +31,9 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def loaded_library() -> Path:
     """A shared library that this process has open."""
     lines = Path("/proc/self/maps").read_text().splitlines()
-    return next(Path(line.split()[-1]) for line in lines if "/libm.so" in line or "/libc.so" in line)
+    return next(
+        Path(line.split()[-1]) for line in lines if "/libm.so" in line or "/libc.so" in line
+    )
 
 
 def program(folder: Path, name: str, script: str) -> None:
@@ -45,7 +47,11 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """apt-get and dpkg-deb of a Debian that has the packages; a note of what apt-get was told."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    program(folder, "apt-get", f'echo "$@" >>{folder}/told; case "$*" in *download*) touch libnftables1.deb;; esac')
+    program(
+        folder,
+        "apt-get",
+        f'echo "$@" >>{folder}/told; case "$*" in *download*) touch libnftables1.deb;; esac',
+    )
     unpacked = f'mkdir -p "$3/usr/lib" && cp {loaded_library()} "$3/usr/lib/{HIDDEN}"'
     program(folder, "dpkg-deb", unpacked)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -62,7 +68,9 @@ def test_it_is_fetched_as_this_user_into_a_folder_of_its_own(
     assert "Debug::NoLocking=1" in told
     assert "APT::Sandbox::User= " in told
     assert "/var/" not in told
-    assert told.splitlines()[1].endswith("download libnftables1 libnftnl11 libmnl0 libjansson4 libxtables12")
+    assert told.splitlines()[1].endswith(
+        "download libnftables1 libnftnl11 libmnl0 libjansson4 libxtables12"
+    )
     assert "libnftables is here: " in capsys.readouterr().out
     assert fetch_nftables.run() == 0  # it is there by now
     assert (programs / "told").read_text() == told
@@ -71,7 +79,8 @@ def test_it_is_fetched_as_this_user_into_a_folder_of_its_own(
 def test_what_apt_get_says_is_passed_on_in_one_line(hidden: Path, programs: Path) -> None:
     program(programs, "apt-get", "echo 'E: Failed to fetch' >&2; echo 'no network' >&2; exit 100")
     with pytest.raises(
-        Stop, match=r"^apt-get update failed: E: Failed to fetch no network; install it with:  sudo "
+        Stop,
+        match=r"^apt-get update failed: E: Failed to fetch no network; install it with:  sudo ",
     ) as stop:
         fetch_nftables.run()
     assert stop.value.code == 7
@@ -86,10 +95,16 @@ def test_packages_without_the_library_are_named(programs: Path) -> None:
 
 
 @pytest.mark.usefixtures("hidden")
-def test_without_apt_get_it_is_said_how_this_system_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_apt_get_it_is_said_how_this_system_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr("platform.freedesktop_os_release", lambda: {"ID": "rocky", "ID_LIKE": "rhel centos fedora"})
-    with pytest.raises(Stop, match=r"cannot open shared object file.*; install it with:  sudo dnf install nftables"):
+    monkeypatch.setattr(
+        "platform.freedesktop_os_release", lambda: {"ID": "rocky", "ID_LIKE": "rhel centos fedora"}
+    )
+    with pytest.raises(
+        Stop, match=r"cannot open shared object file.*; install it with:  sudo dnf install nftables"
+    ):
         fetch_nftables.run()
 
 
@@ -104,7 +119,9 @@ def test_without_apt_get_it_is_said_how_this_system_installs_it(monkeypatch: pyt
         ({"ID": "nixos"}, "install the package with libnftables.so.1 (nftables)"),
     ],
 )
-def test_each_system_has_its_own_words(monkeypatch: pytest.MonkeyPatch, release: dict[str, str], words: str) -> None:
+def test_each_system_has_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, release: dict[str, str], words: str
+) -> None:
     monkeypatch.setattr("platform.freedesktop_os_release", lambda: release)
     assert machine.install_nftables() == words
 
@@ -115,7 +132,10 @@ def test_all_lacks_are_said_at_once_and_a_library_that_can_be_fetched_is_none(
     monkeypatch.setattr(preflight, "check", lambda: [NO_VXLAN, NO_LIBRARY])
     monkeypatch.setattr(machine, "can_fetch", lambda: True)
     assert machine.main() == 7
-    assert capsys.readouterr().err == "this machine lacks vxlan devices: not supported; sudo modprobe vxlan\n"
+    assert (
+        capsys.readouterr().err
+        == "this machine lacks vxlan devices: not supported; sudo modprobe vxlan\n"
+    )
     monkeypatch.setattr(machine, "can_fetch", lambda: False)
     assert [line.partition(":")[0] for line in machine.lacks()] == ["vxlan devices", "libnftables"]
     monkeypatch.setattr(preflight, "check", list)

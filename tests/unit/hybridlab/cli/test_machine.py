@@ -18,7 +18,9 @@ def test_too_low_a_hard_limit_of_open_files_is_one_line_with_both_numbers() -> N
     assert done.returncode == 7
     told = [line for line in done.stderr.splitlines() if "files" in line]
     assert len(told) == 1
-    assert told[0].startswith("this machine lacks open files: a process of a lab of 6 nodes needs up to ")
+    assert told[0].startswith(
+        "this machine lacks open files: a process of a lab of 6 nodes needs up to "
+    )
     assert "the hard limit is 256; " in told[0]
 
 

@@ -30,7 +30,9 @@ def test_a_new_lab_removes_what_dead_labs_left_and_nothing_else() -> None:
     assert rundir.labs() == []
 
 
-def test_nobody_cleans_up_between_the_making_of_a_directory_and_its_locking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_cleans_up_between_the_making_of_a_directory_and_its_locking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made: list[str] = []
     mkdtemp = tempfile.mkdtemp
 
@@ -56,6 +58,9 @@ def test_a_folder_with_too_long_a_name_is_refused_in_one_line_and_nothing_is_lef
     long = own_base / ("so-long-a-name" * 6)
     long.mkdir(parents=True)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
-    with pytest.raises(Stop, match=r"hybridlab has too long a name for a socket in it: set TMPDIR to a shorter one$"):
+    with pytest.raises(
+        Stop,
+        match=r"hybridlab has too long a name for a socket in it: set TMPDIR to a shorter one$",
+    ):
         rundir.create()
     assert rundir.labs() == []

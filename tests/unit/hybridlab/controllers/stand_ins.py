@@ -18,14 +18,29 @@ from hybridlab.networks.registry import plane_of
 from hybridlab.networks.vxlan.settings import VxlanSettings
 from hybridlab.profiles.model import Network, NodeGroup, Profile
 from hybridlab.runtime.contract import RuntimeRefused
-from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ImageFacts, ProbeResult, ProbeSpec
+from hybridlab.runtime.model import (
+    ContainerExit,
+    ContainerSpec,
+    ExecResult,
+    ImageFacts,
+    ProbeResult,
+    ProbeSpec,
+)
 from tests.unit.hybridlab.recording import RecordingDataplane
 
 QUICK = KubeletSettings(
-    back_off_first=0.02, back_off_last=0.1, sandbox_retry=0.01, mount_retry=0.05, early_probe_period=0.01
+    back_off_first=0.02,
+    back_off_last=0.1,
+    sandbox_retry=0.01,
+    mount_retry=0.05,
+    early_probe_period=0.01,
 )
 WINDOWS = NodeGroup(
-    name="win", os="windows", windows_build="10.0.20348.2762", taints=("os=windows:NoSchedule",), max_pods=60
+    name="win",
+    os="windows",
+    windows_build="10.0.20348.2762",
+    taints=("os=windows:NoSchedule",),
+    max_pods=60,
 )
 CLUSTER = Profile(
     name="test",
@@ -33,7 +48,10 @@ CLUSTER = Profile(
     network=Network(plane=VxlanSettings()),
     nodes=(
         NodeGroup(
-            name="cp", os="linux", control_plane=True, taints=("node-role.kubernetes.io/control-plane:NoSchedule",)
+            name="cp",
+            os="linux",
+            control_plane=True,
+            taints=("node-role.kubernetes.io/control-plane:NoSchedule",),
         ),
         NodeGroup(name="linux", os="linux", count=2),
         WINDOWS,
@@ -86,10 +104,19 @@ class FakeRuntime:
     def image(self, reference: str) -> ImageFacts:
         windows = "windows" in reference
         system: tuple[Literal["linux", "windows"], ...] = (
-            ("windows",) if windows else ("linux", "windows") if "calico" in reference else ("linux",)
+            ("windows",)
+            if windows
+            else ("linux", "windows")
+            if "calico" in reference
+            else ("linux",)
         )
         builds = self.builds if "windows" in system else ()
-        return ImageFacts(reference=reference, os=system, windows_builds=builds, known=reference not in self.unknown)
+        return ImageFacts(
+            reference=reference,
+            os=system,
+            windows_builds=builds,
+            known=reference not in self.unknown,
+        )
 
     async def start(self, spec: ContainerSpec) -> None:
         if spec.command == ("missing",):
@@ -102,7 +129,9 @@ class FakeRuntime:
 
     def end(self, container: str, code: int) -> None:
         if self.running.pop(container, None):
-            ended = ContainerExit(container=container, exit_code=code, reason="Error" if code else "Completed")
+            ended = ContainerExit(
+                container=container, exit_code=code, reason="Error" if code else "Completed"
+            )
             for callback in self._exits:
                 asyncio.get_running_loop().call_soon(callback, ended)
 
@@ -121,7 +150,9 @@ class FakeRuntime:
             return ExecResult(exit_code=None, start_error='exec: "absent": not found')
         if spec.argv == ("wait",):
             await asyncio.Event().wait()
-        fds = [os.dup(fd) for fd in (stdout, stderr, stdin) if fd is not None]  # as the channel does before it suspends
+        fds = [
+            os.dup(fd) for fd in (stdout, stderr, stdin) if fd is not None
+        ]  # as the channel does before it suspends
         try:
             given = await asyncio.to_thread(os.read, fds[2], 100) if stdin is not None else b""
             os.write(fds[0], b"out:" + given)
@@ -156,7 +187,11 @@ class Cluster:
     ) -> None:
         self.core = Core(Settings(service_cidr=profile.network.service_cidr))
         self.client = self.core.client("test")
-        self.dataplane, self.network, self.runtime = RecordingDataplane(), FakeNetwork(), FakeRuntime()
+        self.dataplane, self.network, self.runtime = (
+            RecordingDataplane(),
+            FakeNetwork(),
+            FakeRuntime(),
+        )
         self.control_plane = ControlPlane(
             self.core.client,
             self.dataplane.plane,

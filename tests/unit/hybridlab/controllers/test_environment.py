@@ -9,19 +9,32 @@ from typing import Any
 import pytest
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.environment import ConfigError, PodFields, Sources, command_line, environment
+from hybridlab.controllers.environment import (
+    ConfigError,
+    PodFields,
+    Sources,
+    command_line,
+    environment,
+)
 from hybridlab.controllers.volumes import MountError, container_path, load, mounts
 from tests.unit.hybridlab.controllers.stand_ins import pod
 
 CONFIG: Obj = {"kind": "ConfigMap", "metadata": {"name": "conf"}, "data": {"a": "1", "dir/b": "2"}}
-SECRET: Obj = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"key": base64.b64encode(b"hidden").decode()}}
+SECRET: Obj = {
+    "kind": "Secret",
+    "metadata": {"name": "s"},
+    "data": {"key": base64.b64encode(b"hidden").decode()},
+}
 WEB: Obj = {
     "metadata": {"name": "my-web", "namespace": "default"},
     "spec": {"clusterIP": "10.96.0.9", "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
 }
 KUBERNETES: Obj = {
     "metadata": {"name": "kubernetes", "namespace": "default"},
-    "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "protocol": "TCP"}]},
+    "spec": {
+        "clusterIP": "10.96.0.1",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP"}],
+    },
 }
 SOURCES = Sources(
     config_map=lambda namespace, name: CONFIG if name == "conf" else None,
@@ -59,7 +72,10 @@ def test_references_see_earlier_variables_and_services_only() -> None:
         {"name": "LATER", "value": "y"},
     )
     assert found["B"] == "x-$(LATER)-$(A)-10.96.0.9"
-    assert command_line({"command": ["run", "$(A)"], "args": ["$(NO)"]}, found) == (("run", "x"), ("$(NO)",))
+    assert command_line({"command": ["run", "$(A)"], "args": ["$(NO)"]}, found) == (
+        ("run", "x"),
+        ("$(NO)",),
+    )
 
 
 def test_fields_and_keys_are_read_from_their_objects() -> None:
@@ -70,13 +86,29 @@ def test_fields_and_keys_are_read_from_their_objects() -> None:
         {"name": "APP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
         {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "a"}}},
         {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
-        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
-        {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
-        {"name": "GONE", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "a", "optional": True}}},
+        {
+            "name": "CPU",
+            "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}},
+        },
+        {
+            "name": "MEM",
+            "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}},
+        },
+        {
+            "name": "GONE",
+            "valueFrom": {"configMapKeyRef": {"name": "none", "key": "a", "optional": True}},
+        },
         resources=limits,
         envFrom=[{"prefix": "P_", "configMapRef": {"name": "conf"}}],
     )
-    wanted = {"IP": "192.168.0.5", "HOST": "10.0.0.11", "APP": "web", "C": "1", "S": "hidden", "CPU": "250"}
+    wanted = {
+        "IP": "192.168.0.5",
+        "HOST": "10.0.0.11",
+        "APP": "web",
+        "C": "1",
+        "S": "hidden",
+        "CPU": "250",
+    }
     assert {name: found[name] for name in wanted} == wanted
     assert found["MEM"] == "1024"
     assert found["P_a"] == "1"
@@ -105,13 +137,18 @@ def mounted(volume: Obj, os: Any = "linux", **mount: Any) -> Any:
 
 def test_a_config_map_becomes_files_on_both_systems() -> None:
     assert base64.b64decode(mounted({"configMap": {"name": "conf"}}).files["/m/a"]) == b"1"
-    assert set(mounted({"configMap": {"name": "conf"}}, "windows").files) == {"C:\\m\\a", "C:\\m\\dir\\b"}
+    assert set(mounted({"configMap": {"name": "conf"}}, "windows").files) == {
+        "C:\\m\\a",
+        "C:\\m\\dir\\b",
+    }
 
 
 def test_items_and_sub_paths_choose_and_rename() -> None:
     items = [{"key": "a", "path": "deep/x"}]
     assert set(mounted({"configMap": {"name": "conf", "items": items}}).files) == {"/m/deep/x"}
-    assert set(mounted({"configMap": {"name": "conf"}}, subPath="a", mountPath="/etc/one").files) == {"/etc/one"}
+    assert set(
+        mounted({"configMap": {"name": "conf"}}, subPath="a", mountPath="/etc/one").files
+    ) == {"/etc/one"}
     assert set(mounted({"configMap": {"name": "conf"}}, subPath="dir").files) == {"/m/b"}
 
 
@@ -120,7 +157,9 @@ def test_empty_dirs_share_a_key_per_pod() -> None:
 
 
 def test_a_volume_of_an_absent_object_or_an_unknown_kind_cannot_be_mounted() -> None:
-    with pytest.raises(MountError, match=r'MountVolume.SetUp failed for volume "v" : configmap "none" not found'):
+    with pytest.raises(
+        MountError, match=r'MountVolume.SetUp failed for volume "v" : configmap "none" not found'
+    ):
         mounted({"configMap": {"name": "none"}})
     with pytest.raises(MountError, match="not emulated: volume of kind nfs"):
         mounted({"nfs": {"server": "x"}})
@@ -130,7 +169,11 @@ def test_a_volume_of_an_absent_object_or_an_unknown_kind_cannot_be_mounted() -> 
 
 @pytest.mark.parametrize(
     ("base", "inside", "path"),
-    [("C:\\probe", "x.ps1", "C:\\probe\\x.ps1"), ("/probe", "a/b", "C:\\probe\\a\\b"), ("c:/p", "", "c:\\p")],
+    [
+        ("C:\\probe", "x.ps1", "C:\\probe\\x.ps1"),
+        ("/probe", "a/b", "C:\\probe\\a\\b"),
+        ("c:/p", "", "c:\\p"),
+    ],
 )
 def test_windows_paths_have_a_drive_and_back_slashes(base: str, inside: str, path: str) -> None:
     assert container_path(base, inside, "windows") == path

@@ -23,7 +23,9 @@ def default_cluster() -> Cluster:
 
 def refusal(cluster: Cluster, **spec: Any) -> str:
     needs = PodNeeds.of(pod(**spec))
-    return explain([why for state in cluster.nodes.values() if (why := cluster.why_not(needs, state))])
+    return explain(
+        [why for state in cluster.nodes.values() if (why := cluster.why_not(needs, state))]
+    )
 
 
 def places(cluster: Cluster, **spec: Any) -> set[str]:
@@ -50,7 +52,9 @@ def test_a_full_node_may_be_helped_by_preemption_and_says_so() -> None:
     for name in ("linux-1", "linux-2", "linux-3"):
         cluster.nodes[name].node["status"]["allocatable"]["pods"] = "0"
     assert "3 Too many pods" in refusal(cluster)
-    assert "3 No preemption victims found for incoming pod, 3 Preemption is not helpful" in refusal(cluster)
+    assert "3 No preemption victims found for incoming pod, 3 Preemption is not helpful" in refusal(
+        cluster
+    )
 
 
 def test_a_pod_without_tolerations_goes_to_linux_workers_only() -> None:
@@ -83,7 +87,9 @@ def test_requests_add_up_until_a_node_has_no_room() -> None:
     occupy(cluster, "linux-1", "a", container={"resources": {"requests": {"cpu": "7500m"}}})
     asked = {"resources": {"limits": {"cpu": "501m"}}}
     assert places(cluster, container=asked) == {"linux-2", "linux-3"}
-    assert "Insufficient cpu" in refusal(cluster, container={"resources": {"requests": {"cpu": "9"}}})
+    assert "Insufficient cpu" in refusal(
+        cluster, container={"resources": {"requests": {"cpu": "9"}}}
+    )
 
 
 def test_a_host_port_is_given_once_per_node() -> None:
@@ -103,7 +109,10 @@ def test_affinity_between_pods_is_refused_by_name(kind: str) -> None:
 
 def test_a_removed_pod_frees_what_it_had() -> None:
     cluster = default_cluster()
-    port = {"ports": [{"containerPort": 80, "hostPort": 8080}], "resources": {"requests": {"cpu": "8"}}}
+    port = {
+        "ports": [{"containerPort": 80, "hostPort": 8080}],
+        "resources": {"requests": {"cpu": "8"}},
+    }
     occupy(cluster, "linux-1", "a", container=port)
     cluster.nodes["linux-1"].remove("a")
     assert "linux-1" in places(cluster, container=port)

@@ -10,7 +10,9 @@ from hybridlab.profiles.machines import Machine, machines
 from hybridlab.runtime.model import ImageFacts
 
 MACHINES = {machine.name: machine for machine in machines(load("default"))}
-LTSC2022 = ImageFacts(reference="mcr.example/windows/servercore:ltsc2022", os=("windows",), windows_builds=(20348,))
+LTSC2022 = ImageFacts(
+    reference="mcr.example/windows/servercore:ltsc2022", os=("windows",), windows_builds=(20348,)
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,9 @@ LTSC2022 = ImageFacts(reference="mcr.example/windows/servercore:ltsc2022", os=("
         (0, 17763, True),
     ],
 )
-def test_process_isolation_needs_the_build_that_hcsshim_demands(build: int, host: int, runs: bool) -> None:
+def test_process_isolation_needs_the_build_that_hcsshim_demands(
+    build: int, host: int, runs: bool
+) -> None:
     assert build_runs_on(build, host) is runs
 
 

@@ -45,12 +45,26 @@ def test_a_running_pod_says_everything_a_client_may_ask() -> None:
         found = await cluster.running("web")
         status, node = found["status"], found["spec"]["nodeName"]
         assert node in {"linux-1", "linux-2"}
-        assert status["podIP"] == status["podIPs"][0]["ip"] == cluster.network.attached[found["metadata"]["uid"]]
+        assert (
+            status["podIP"]
+            == status["podIPs"][0]["ip"]
+            == cluster.network.attached[found["metadata"]["uid"]]
+        )
         assert status["hostIP"] == cluster.dataplane.nodes[node].address
-        assert found["metadata"]["annotations"]["cni.projectcalico.org/podIP"] == f"{status['podIP']}/32"
+        assert (
+            found["metadata"]["annotations"]["cni.projectcalico.org/podIP"]
+            == f"{status['podIP']}/32"
+        )
         kinds = {entry["type"]: entry["status"] for entry in status["conditions"]}
         assert kinds == dict.fromkeys(
-            ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"), "True"
+            (
+                "PodReadyToStartContainers",
+                "Initialized",
+                "Ready",
+                "ContainersReady",
+                "PodScheduled",
+            ),
+            "True",
         )
         assert first(found)["containerID"] == f"containerd://{cluster.runtime.started[0].id}"
         assert await cluster.event("Scheduled") == f"Successfully assigned default/web to {node}"
@@ -79,10 +93,14 @@ def test_an_unknown_image_backs_off_and_says_why_as_containerd_does() -> None:
         await cluster.client.create("pods", pod(image="nosuch:1"))
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "ImagePullBackOff"))
         message = first(found)["state"]["waiting"]["message"]
-        assert message.startswith('Back-off pulling image "nosuch:1": ErrImagePull: rpc error: code = NotFound')
+        assert message.startswith(
+            'Back-off pulling image "nosuch:1": ErrImagePull: rpc error: code = NotFound'
+        )
         assert found["status"]["phase"] == "Pending"
         failed = await cluster.events("Failed")
-        assert any(text.startswith('Failed to pull image "nosuch:1": rpc error:') for text in failed)
+        assert any(
+            text.startswith('Failed to pull image "nosuch:1": rpc error:') for text in failed
+        )
         cluster.runtime.unknown.clear()
         await cluster.running("web")
 
@@ -108,13 +126,17 @@ def test_a_failing_container_crash_loops_and_counts_its_restarts() -> None:
         found = await cluster.running("web")
         assert first(found)["restartCount"] == 3
         assert first(found)["lastState"]["terminated"]["exitCode"] == 3
-        assert "Back-off restarting failed container main in pod web_default(" in await cluster.event("BackOff")
+        assert (
+            "Back-off restarting failed container main in pod web_default("
+            in await cluster.event("BackOff")
+        )
 
     in_cluster(scenario)
 
 
 @pytest.mark.parametrize(
-    ("policy", "code", "phase"), [("Never", 0, "Succeeded"), ("Never", 1, "Failed"), ("OnFailure", 0, "Succeeded")]
+    ("policy", "code", "phase"),
+    [("Never", 0, "Succeeded"), ("Never", 1, "Failed"), ("OnFailure", 0, "Succeeded")],
 )
 def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase: str) -> None:
     async def scenario(cluster: Cluster) -> None:
@@ -134,7 +156,9 @@ def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase
 
 def test_a_command_that_cannot_start_is_a_start_error() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(restartPolicy="Never", container={"command": ["missing"]}))
+        await cluster.client.create(
+            "pods", pod(restartPolicy="Never", container={"command": ["missing"]})
+        )
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
         ended = first(found)["state"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
@@ -154,7 +178,9 @@ def windows_pod(user: str, *, on: str = "pod", **more: Any) -> Obj:
     }
     if on == "pod":
         return pod(image="windows/servercore:1", securityContext={**own, **more}, **placed)
-    return pod(image="windows/servercore:1", container={"securityContext": {**own, **more}}, **placed)
+    return pod(
+        image="windows/servercore:1", container={"securityContext": {**own, **more}}, **placed
+    )
 
 
 @pytest.mark.parametrize("on", ["pod", "container"])
@@ -166,14 +192,19 @@ def test_an_unknown_user_of_a_windows_container_is_a_start_error(user: str, on: 
         await cluster.client.create("pods", windows_pod(user, on=on))
         found = await cluster.pod_when("web", lambda pod: pod["status"].get("phase") == "Failed")
         ended = first(found)["state"]["terminated"]
-        assert (ended["reason"], "The user name or password is incorrect." in ended["message"]) == ("StartError", True)
+        assert (ended["reason"], "The user name or password is incorrect." in ended["message"]) == (
+            "StartError",
+            True,
+        )
         assert "The user name or password is incorrect." in await cluster.event("Failed")
         assert not cluster.runtime.started
 
     in_cluster(scenario)
 
 
-@pytest.mark.parametrize("user", ["ContainerUser", "containeradministrator", "NT AUTHORITY\\SYSTEM"])
+@pytest.mark.parametrize(
+    "user", ["ContainerUser", "containeradministrator", "NT AUTHORITY\\SYSTEM"]
+)
 def test_users_of_windows_images_run(user: str) -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", windows_pod(user))
@@ -184,8 +215,12 @@ def test_users_of_windows_images_run(user: str) -> None:
 
 def test_the_administrator_of_a_windows_container_is_refused_under_run_as_non_root() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", windows_pod("CONTAINERADMINISTRATOR", runAsNonRoot=True))
-        found = await cluster.pod_when("web", lambda pod: waiting(pod, "CreateContainerConfigError"))
+        await cluster.client.create(
+            "pods", windows_pod("CONTAINERADMINISTRATOR", runAsNonRoot=True)
+        )
+        found = await cluster.pod_when(
+            "web", lambda pod: waiting(pod, "CreateContainerConfigError")
+        )
         why = "container's runAsUserName (CONTAINERADMINISTRATOR) which will be regarded as root identity"
         assert why in first(found)["state"]["waiting"]["message"]
         assert why in await cluster.event("Failed")
@@ -209,12 +244,20 @@ def test_readiness_follows_its_probe_both_ways_and_says_so() -> None:
     async def scenario(cluster: Cluster) -> None:
         answers = {"ok": False}
         cluster.runtime.probe_answer = lambda spec: answers["ok"]
-        probe = {"httpGet": {"port": "http", "path": "/r"}, "periodSeconds": 1, "failureThreshold": 1}
+        probe = {
+            "httpGet": {"port": "http", "path": "/r"},
+            "periodSeconds": 1,
+            "failureThreshold": 1,
+        }
         ports = [{"name": "http", "containerPort": 8080}]
-        await cluster.client.create("pods", pod(container={"readinessProbe": probe, "ports": ports}))
+        await cluster.client.create(
+            "pods", pod(container={"readinessProbe": probe, "ports": ports})
+        )
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Running")
         assert not is_ready(found)
-        condition = next(entry for entry in found["status"]["conditions"] if entry["type"] == "Ready")
+        condition = next(
+            entry for entry in found["status"]["conditions"] if entry["type"] == "Ready"
+        )
         assert condition["reason"] == "ContainersNotReady"
         assert condition["message"] == "containers with unready status: [main]"
         answers["ok"] = True
@@ -228,7 +271,9 @@ def test_a_failed_liveness_probe_restarts_the_container() -> None:
         cluster.runtime.probe_answer = lambda spec: len(cluster.runtime.started) > 1
         probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
         await cluster.client.create("pods", pod(container={"livenessProbe": probe}))
-        found = await cluster.pod_when("web", lambda pod: first(pod)["restartCount"] if is_ready(pod) else 0)
+        found = await cluster.pod_when(
+            "web", lambda pod: first(pod)["restartCount"] if is_ready(pod) else 0
+        )
         assert first(found)["restartCount"] == 1
         assert "Liveness probe failed: as told" in await cluster.events("Unhealthy")
 
@@ -273,7 +318,9 @@ def test_a_refused_sandbox_is_reported_and_tried_again() -> None:
         await cluster.client.create("pods", pod())
         await cluster.running("web")
         message = await cluster.event("FailedCreatePodSandBox")
-        assert message.startswith("Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup")
+        assert message.startswith(
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup"
+        )
         assert message.endswith("no more free addresses in the assigned block")
 
     in_cluster(scenario)
@@ -328,7 +375,9 @@ def test_host_network_pods_have_their_nodes_address_and_no_interface_of_their_ow
 
 def test_a_host_process_pod_runs_on_the_windows_host() -> None:
     async def scenario(cluster: Cluster) -> None:
-        security = {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
+        security = {
+            "windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}
+        }
         made = pod(
             image="windows/hpc:1",
             hostNetwork=True,
@@ -358,7 +407,9 @@ def test_a_pod_forced_onto_the_wrong_system_is_not_admitted() -> None:
 def test_an_image_of_another_windows_build_is_refused_on_the_node() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.builds = (17763,)
-        made = pod(image="windows/servercore:1809", nodeName="win", tolerations=[{"operator": "Exists"}])
+        made = pod(
+            image="windows/servercore:1809", nodeName="win", tolerations=[{"operator": "Exists"}]
+        )
         await cluster.client.create("pods", made)
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "ErrImagePull"))
         assert "no match for platform in manifest" in first(found)["state"]["waiting"]["message"]
@@ -376,9 +427,13 @@ def test_exec_carries_all_streams_and_the_exit_status() -> None:
         stdin.feed_data(b"given")
         stdin.feed_eof()
         out, err = Channel(), Channel()
-        ended = await agent.exec(found, "main", ("x",), Streams(stdin=stdin, stdout=out, stderr=err))
+        ended = await agent.exec(
+            found, "main", ("x",), Streams(stdin=stdin, stdout=out, stderr=err)
+        )
         assert (ended.exit_code, out.data, err.data) == (3, b"out:given", b"err")
-        refused = await agent.exec(found, "main", ("absent",), Streams(stdin=None, stdout=out, stderr=err))
+        refused = await agent.exec(
+            found, "main", ("absent",), Streams(stdin=None, stdout=out, stderr=err)
+        )
         assert refused.start_error == 'exec: "absent": not found'
         with pytest.raises(ApiError, match=r'container not found \("other"\)'):
             await agent.exec(found, "other", ("x",), Streams(stdin=None, stdout=out, stderr=err))
@@ -409,7 +464,9 @@ def test_a_command_that_runs_holds_one_end_of_each_of_its_three_pipes() -> None:
 def pipes() -> int:
     """Ends of pipes that this process has open."""
     return sum(
-        str(path.readlink()).startswith("pipe:") for path in Path("/proc/self/fd").iterdir() if path.is_symlink()
+        str(path.readlink()).startswith("pipe:")
+        for path in Path("/proc/self/fd").iterdir()
+        if path.is_symlink()
     )
 
 
@@ -437,7 +494,12 @@ def test_logs_are_cut_to_the_last_lines_and_stamped() -> None:
         agent = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
 
         async def read(**more: Any) -> list[bytes]:
-            options = {"follow": False, "previous": False, "tail_lines": None, "since_seconds": None}
+            options = {
+                "follow": False,
+                "previous": False,
+                "tail_lines": None,
+                "since_seconds": None,
+            }
             chosen = {**options, "timestamps": False, "limit_bytes": None, **more}
             return [line async for line in agent.logs(found, "main", **chosen)]
 
@@ -453,8 +515,12 @@ def test_logs_are_cut_to_the_last_lines_and_stamped() -> None:
 def test_container_hooks_tell_where_what_started_and_stopped() -> None:
     async def scenario(cluster: Cluster) -> None:
         told: list[tuple[str, str]] = []
-        cluster.control_plane.on_container_started(lambda node, pod, name: told.append(("started", name)))
-        cluster.control_plane.on_container_stopped(lambda node, pod, name: told.append(("stopped", name)))
+        cluster.control_plane.on_container_started(
+            lambda node, pod, name: told.append(("started", name))
+        )
+        cluster.control_plane.on_container_stopped(
+            lambda node, pod, name: told.append(("stopped", name))
+        )
         await cluster.client.create("pods", pod())
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
@@ -495,7 +561,9 @@ async def gone(cluster: Cluster) -> None:
 def test_a_pre_stop_hook_runs_before_the_container_is_asked_to_end_and_takes_of_its_grace() -> None:
     async def scenario(cluster: Cluster) -> None:
         hook = {"preStop": {"httpGet": {"port": 8080, "path": "/bye"}}}
-        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=7, container={"lifecycle": hook}))
+        await cluster.client.create(
+            "pods", pod(terminationGracePeriodSeconds=7, container={"lifecycle": hook})
+        )
         await cluster.running("web")
         seen = recorded(cluster)
         await gone(cluster)
@@ -518,7 +586,9 @@ def test_a_pre_stop_hook_that_fails_says_so_and_one_that_sleeps_leaves_two_secon
         assert seen[0].argv == ("bye",)
         assert await cluster.event("FailedPreStopHook") == "PreStopHook failed"
         hook = {"preStop": {"sleep": {"seconds": 1}}}
-        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=1, container={"lifecycle": hook}))
+        await cluster.client.create(
+            "pods", pod(terminationGracePeriodSeconds=1, container={"lifecycle": hook})
+        )
         await cluster.running("web")
         seen.clear()
         began = asyncio.get_running_loop().time()
@@ -547,7 +617,9 @@ def test_a_forced_delete_cuts_a_pre_stop_hook_short() -> None:
     in_cluster(scenario)
 
 
-def test_a_pod_that_ends_is_probed_for_readiness_and_says_so_until_its_containers_have_ended() -> None:
+def test_a_pod_that_ends_is_probed_for_readiness_and_says_so_until_its_containers_have_ended() -> (
+    None
+):
     async def scenario(cluster: Cluster) -> None:
         answers = {"ok": True}
         cluster.runtime.probe_answer = lambda spec: answers["ok"]
@@ -555,10 +627,14 @@ def test_a_pod_that_ends_is_probed_for_readiness_and_says_so_until_its_container
         lively = {"httpGet": {"port": 80}, "periodSeconds": 1, "failureThreshold": 1}
         hook = {"preStop": {"sleep": {"seconds": 5}}}
         container = {"readinessProbe": probe, "livenessProbe": lively, "lifecycle": hook}
-        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=10, container=container))
+        await cluster.client.create(
+            "pods", pod(terminationGracePeriodSeconds=10, container=container)
+        )
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
-        found = await cluster.pod_when("web", lambda found: "deletionTimestamp" in found["metadata"])
+        found = await cluster.pod_when(
+            "web", lambda found: "deletionTimestamp" in found["metadata"]
+        )
         assert is_ready(found)
         answers["ok"] = False
         found = await cluster.pod_when("web", lambda found: not is_ready(found))
@@ -568,7 +644,9 @@ def test_a_pod_that_ends_is_probed_for_readiness_and_says_so_until_its_container
     in_cluster(scenario)
 
 
-def test_a_post_start_hook_comes_before_readiness_and_one_that_fails_restarts_the_container() -> None:
+def test_a_post_start_hook_comes_before_readiness_and_one_that_fails_restarts_the_container() -> (
+    None
+):
     async def scenario(cluster: Cluster) -> None:
         hooks: list[str] = []
 
@@ -591,6 +669,8 @@ def test_nameservers_beyond_three_are_left_out_and_said_to_be() -> None:
         servers = {"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3"]}
         await cluster.client.create("pods", pod(dnsConfig=servers))
         await cluster.running("web")
-        assert (await cluster.event("DNSConfigForming")).endswith("nameserver line is: 10.96.0.10 1.1.1.1 2.2.2.2")
+        assert (await cluster.event("DNSConfigForming")).endswith(
+            "nameserver line is: 10.96.0.10 1.1.1.1 2.2.2.2"
+        )
 
     in_cluster(scenario)

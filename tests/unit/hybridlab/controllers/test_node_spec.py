@@ -15,7 +15,8 @@ from hybridlab.profiles.machines import machines
 def test_who_is_reset_is_the_profiles_choice(reset: str) -> None:
     profile = load("default", [f"windows.reset={reset}"])
     specs = {
-        machine.os: _node_spec(machine, profile, Installed(profile, plane_of(profile))) for machine in machines(profile)
+        machine.os: _node_spec(machine, profile, Installed(profile, plane_of(profile)))
+        for machine in machines(profile)
     }
     assert specs["windows"].reset == reset
 

@@ -13,7 +13,10 @@ from tests.unit.hybridlab.controllers.stand_ins import Cluster, pod
 
 PROFILE = load("default")
 INSTALLED = Installed(PROFILE, plane_of(PROFILE))
-NODES = {machine.name: node_object(machine, PROFILE, INSTALLED.node_labels(machine)) for machine in machines(PROFILE)}
+NODES = {
+    machine.name: node_object(machine, PROFILE, INSTALLED.node_labels(machine))
+    for machine in machines(PROFILE)
+}
 
 
 def test_a_windows_node_reports_build_and_revision_in_the_right_places() -> None:
@@ -28,8 +31,14 @@ def test_a_windows_node_reports_build_and_revision_in_the_right_places() -> None
 def test_the_control_plane_is_labelled_and_tainted() -> None:
     node = NODES["control-plane"]
     assert node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] == ""
-    assert node["spec"]["taints"] == [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
-    assert taint_of("os=windows:NoSchedule") == {"key": "os", "value": "windows", "effect": "NoSchedule"}
+    assert node["spec"]["taints"] == [
+        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+    ]
+    assert taint_of("os=windows:NoSchedule") == {
+        "key": "os",
+        "value": "windows",
+        "effect": "NoSchedule",
+    }
 
 
 def test_addresses_and_pod_ranges_differ_between_nodes() -> None:
@@ -43,12 +52,19 @@ def test_the_address_of_dns_follows_from_the_service_range() -> None:
 
 
 def test_a_pods_resolver_follows_its_policy() -> None:
-    assert resolver(PROFILE, pod()).searches == ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")
+    assert resolver(PROFILE, pod()).searches == (
+        "default.svc.cluster.local",
+        "svc.cluster.local",
+        "cluster.local",
+    )
     assert resolver(PROFILE, pod(hostNetwork=True)).nameservers == ()
     with_net = pod(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     assert resolver(PROFILE, with_net).nameservers == ("10.96.0.10",)
     own = pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.2.3.4"], "searches": ["x"]})
-    assert (resolver(PROFILE, own).nameservers, resolver(PROFILE, own).searches) == (("1.2.3.4",), ("x",))
+    assert (resolver(PROFILE, own).nameservers, resolver(PROFILE, own).searches) == (
+        ("1.2.3.4",),
+        ("x",),
+    )
 
 
 def test_a_cordoned_node_gets_the_taint_and_loses_it_again() -> None:
@@ -77,7 +93,9 @@ def test_a_pods_resolver_options_and_nameservers_are_merged_and_cut_as_a_kubelet
     assert resolver(PROFILE, pod()).options == ("ndots:5",)
     assert resolver(PROFILE, pod(dnsPolicy="Default")).options == ()
     asked = [{"name": "ndots", "value": "2"}, {"name": "edns0"}, {"name": "timeout", "value": "1"}]
-    own = pod(dnsConfig={"options": asked, "nameservers": ["1.1.1.1", "10.96.0.10", "2.2.2.2", "3.3.3.3"]})
+    own = pod(
+        dnsConfig={"options": asked, "nameservers": ["1.1.1.1", "10.96.0.10", "2.2.2.2", "3.3.3.3"]}
+    )
     told = resolver(PROFILE, own)
     assert told.options == ("ndots:2", "edns0", "timeout:1")
     assert (told.nameservers, told.left_out) == (("10.96.0.10", "1.1.1.1", "2.2.2.2"), True)
@@ -98,10 +116,15 @@ fe00::2\tip6-allrouters
 
 def test_a_pods_hosts_file_is_what_a_kubelet_writes() -> None:
     assert etc_hosts(PROFILE, pod(), "192.168.1.2") == f"{MANAGED}192.168.1.2\tweb\n"
-    named = pod(hostname="a", subdomain="sub", hostAliases=[{"ip": "10.1.1.1", "hostnames": ["x", "y.example"]}])
-    entries = (
-        "192.168.1.2\ta.sub.default.svc.cluster.local\ta\n\n# Entries added by HostAliases.\n10.1.1.1\tx\ty.example\n"
+    named = pod(
+        hostname="a",
+        subdomain="sub",
+        hostAliases=[{"ip": "10.1.1.1", "hostnames": ["x", "y.example"]}],
     )
+    entries = "192.168.1.2\ta.sub.default.svc.cluster.local\ta\n\n# Entries added by HostAliases.\n10.1.1.1\tx\ty.example\n"
     assert etc_hosts(PROFILE, named, "192.168.1.2") == MANAGED + entries
     on_host = etc_hosts(PROFILE, pod(hostNetwork=True), "10.0.0.1", "node-1")
-    assert on_host == "# Kubernetes-managed hosts file (host network).\n127.0.0.1\tlocalhost\n10.0.0.1\tnode-1\n"
+    assert (
+        on_host
+        == "# Kubernetes-managed hosts file (host network).\n127.0.0.1\tlocalhost\n10.0.0.1\tnode-1\n"
+    )

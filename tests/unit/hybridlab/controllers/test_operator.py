@@ -21,7 +21,9 @@ def with_operator(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
             cluster.runtime.ends_with = {"install-cni": [0] * 99, "uninstall-calico": [0] * 99}
 
             async def runs() -> bool:
-                own = await cluster.client.get("deployments.apps", "tigera-operator", "tigera-operator")
+                own = await cluster.client.get(
+                    "deployments.apps", "tigera-operator", "tigera-operator"
+                )
                 return bool((own.get("status") or {}).get("readyReplicas"))
 
             await cluster.until(runs)
@@ -32,7 +34,10 @@ def with_operator(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
 
 async def environment(cluster: Cluster) -> dict[str, str]:
     found = await cluster.client.get(SETS, SET, SYSTEM)
-    return {env["name"]: env.get("value", "") for env in found["spec"]["template"]["spec"]["containers"][0]["env"]}
+    return {
+        env["name"]: env.get("value", "")
+        for env in found["spec"]["template"]["spec"]["containers"][0]["env"]
+    }
 
 
 async def has(cluster: Cluster, **wanted: str) -> None:
@@ -49,7 +54,9 @@ async def change(cluster: Cluster, spec: Any) -> None:
 def test_a_new_vni_is_rendered_into_the_environment_and_the_cni_configuration() -> None:
     async def scenario(cluster: Cluster) -> None:
         await has(cluster, VXLAN_VNI="4096")
-        await cluster.client.create(FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}})
+        await cluster.client.create(
+            FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}}
+        )
         await has(cluster, VXLAN_VNI="4097")
 
         async def rendered() -> bool:
@@ -64,7 +71,9 @@ def test_a_new_vni_is_rendered_into_the_environment_and_the_cni_configuration() 
 def test_the_installation_s_service_network_and_bgp_are_rendered() -> None:
     async def scenario(cluster: Cluster) -> None:
         spec = {"serviceCIDRs": ["10.200.0.0/16"], "calicoNetwork": {"bgp": "Enabled"}}
-        await cluster.client.create("installations.operator.tigera.io", {"metadata": {"name": "default"}, "spec": spec})
+        await cluster.client.create(
+            "installations.operator.tigera.io", {"metadata": {"name": "default"}, "spec": spec}
+        )
         await has(cluster, SERVICE_CIDR="10.200.0.0/16", CALICO_NETWORKING_BACKEND="windows-bgp")
 
     with_operator(scenario)
@@ -73,7 +82,10 @@ def test_the_installation_s_service_network_and_bgp_are_rendered() -> None:
 def test_an_edit_is_undone_and_a_deleted_object_comes_back() -> None:
     async def scenario(cluster: Cluster) -> None:
         before = await environment(cluster)
-        await change(cluster, {"spec": {"containers": [{"name": "felix", "env": [{"name": "MINE", "value": "1"}]}]}})
+        await change(
+            cluster,
+            {"spec": {"containers": [{"name": "felix", "env": [{"name": "MINE", "value": "1"}]}]}},
+        )
 
         async def undone() -> bool:
             return await environment(cluster) == before
@@ -93,7 +105,9 @@ def test_an_edit_is_undone_and_a_deleted_object_comes_back() -> None:
 def test_a_restart_that_a_user_asked_for_is_kept() -> None:
     async def scenario(cluster: Cluster) -> None:
         await change(cluster, {"metadata": {"annotations": {RESTARTED_AT: "now"}}})
-        await cluster.client.create(FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}})
+        await cluster.client.create(
+            FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}}
+        )
         await has(cluster, VXLAN_VNI="4097")
         found = await cluster.client.get(SETS, SET, SYSTEM)
         assert found["spec"]["template"]["metadata"]["annotations"][RESTARTED_AT] == "now"
@@ -111,7 +125,9 @@ def test_nothing_happens_while_its_deployment_has_no_pod() -> None:
             return not (found.get("status") or {}).get("readyReplicas")
 
         await cluster.until(gone)
-        await cluster.client.create(FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}})
+        await cluster.client.create(
+            FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}}
+        )
         await asyncio.sleep(0.05)  # ten times what the operator waits before it looks
         assert (await environment(cluster))["VXLAN_VNI"] == "4096"
         await cluster.client.patch(*own, {"spec": {"replicas": 1}}, "tigera-operator")

@@ -36,7 +36,9 @@ async def running(client: Client, name: str, node: str, namespace: str = "defaul
     body = pod(name, nodeName=node)
     body["metadata"]["namespace"] = namespace
     await client.create("pods", body, namespace)
-    await client.patch("pods", name, {"status": {"phase": "Running"}}, namespace, subresource="status")
+    await client.patch(
+        "pods", name, {"status": {"phase": "Running"}}, namespace, subresource="status"
+    )
 
 
 async def names(client: Client, resource: str = "pods") -> list[str]:
@@ -87,7 +89,9 @@ def test_a_namespace_with_a_lost_pod_ends() -> None:
 
 
 @pytest.mark.parametrize(("reason", "said"), [("NamespaceTerminating", 0), ("Other", 1)])
-def test_only_the_end_of_a_namespace_is_no_news(caplog: pytest.LogCaptureFixture, reason: str, said: int) -> None:
+def test_only_the_end_of_a_namespace_is_no_news(
+    caplog: pytest.LogCaptureFixture, reason: str, said: int
+) -> None:
     async def scenario() -> None:
         tried = asyncio.Event()
 

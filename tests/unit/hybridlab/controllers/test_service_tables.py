@@ -38,7 +38,9 @@ async def port_when(cluster: Cluster, node: str, test: Callable[[ServicePort], A
 
     async def found() -> ServicePort | None:
         table = cluster.dataplane.services.get(node)
-        ports = [port for port in table.ports if port.name.startswith("default/web")] if table else []
+        ports = (
+            [port for port in table.ports if port.name.startswith("default/web")] if table else []
+        )
         return next((port for port in ports if test(port)), None)
 
     wanted: ServicePort = await cluster.until(found)
@@ -47,13 +49,17 @@ async def port_when(cluster: Cluster, node: str, test: Callable[[ServicePort], A
 
 def test_external_addresses_lead_where_a_node_port_would() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("services", service(externalIPs=["203.0.113.1"], externalTrafficPolicy="Local"))
+        await cluster.client.create(
+            "services", service(externalIPs=["203.0.113.1"], externalTrafficPolicy="Local")
+        )
         await cluster.client.create("pods", pod(nodeName="linux-1"))
         await cluster.running("web")
         inside = await port_when(cluster, "linux-2", lambda port: port.backends)
         outside = await port_when(cluster, "linux-2", lambda port: port.external_ips)
         assert (inside.external_ips, outside.backends) == ((), ())
-        assert (await port_when(cluster, "linux-1", lambda port: port.external_ips)).node_port_keeps_client
+        assert (
+            await port_when(cluster, "linux-1", lambda port: port.external_ips)
+        ).node_port_keeps_client
 
     in_cluster(scenario)
 
@@ -61,8 +67,13 @@ def test_external_addresses_lead_where_a_node_port_would() -> None:
 def test_affinity_holds_for_its_time_on_linux_by_a_hash_since_windows_2022_and_not_before() -> None:
     async def scenario(cluster: Cluster) -> None:
         config = {"clientIP": {"timeoutSeconds": 90}}
-        await cluster.client.create("services", service(sessionAffinity="ClientIP", sessionAffinityConfig=config))
-        seen = {node: (await port_when(cluster, node, lambda port: True)).sticky for node in ("linux-1", "win", "old")}
+        await cluster.client.create(
+            "services", service(sessionAffinity="ClientIP", sessionAffinityConfig=config)
+        )
+        seen = {
+            node: (await port_when(cluster, node, lambda port: True)).sticky
+            for node in ("linux-1", "win", "old")
+        }
         assert seen == {"linux-1": 90, "win": 0, "old": None}
         assert await cluster.events("NotEmulated") == []
 
@@ -87,10 +98,15 @@ def test_a_service_without_ready_backends_uses_those_that_serve_while_they_end()
         assert [backend.address for backend in ending.backends] == ["192.168.9.1"]
         ready = {"addresses": ["192.168.9.4"], "conditions": {"ready": True}}
         await cluster.client.patch(
-            "endpointslices.discovery.k8s.io", "web-1", {"endpoints": [*slices["endpoints"], ready]}, "default"
+            "endpointslices.discovery.k8s.io",
+            "web-1",
+            {"endpoints": [*slices["endpoints"], ready]},
+            "default",
         )
         await port_when(
-            cluster, "linux-1", lambda port: [backend.address for backend in port.backends] == ["192.168.9.4"]
+            cluster,
+            "linux-1",
+            lambda port: [backend.address for backend in port.backends] == ["192.168.9.4"],
         )
 
     in_cluster(scenario)
@@ -113,14 +129,19 @@ def test_host_ports_are_those_of_a_linux_nodes_own_pods_and_refused_by_name_on_w
             ]
 
         async def there() -> bool:
-            return mapped("linux-1") == [("tcp", 8080, 8080, (), 80), ("udp", 5353, None, ("10.0.0.1",), 53)]
+            return mapped("linux-1") == [
+                ("tcp", 8080, 8080, (), 80),
+                ("udp", 5353, None, ("10.0.0.1",), 53),
+            ]
 
         async def gone() -> bool:
             return mapped("linux-1") == []
 
         await cluster.until(there)
         table = cluster.dataplane.services["linux-1"]
-        assert {backend.address for port in table.host_ports for backend in port.backends} == {found["status"]["podIP"]}
+        assert {backend.address for port in table.host_ports for backend in port.backends} == {
+            found["status"]["podIP"]
+        }
         assert all(port.node_port_keeps_client for port in table.host_ports)
         assert mapped("linux-2") == []
         await cluster.client.delete("pods", "web", "default")
@@ -128,9 +149,16 @@ def test_host_ports_are_those_of_a_linux_nodes_own_pods_and_refused_by_name_on_w
         assert await cluster.events("NotEmulated") == []
 
         image = "mcr.microsoft.com/windows/servercore:ltsc2022"
-        windows = pod("onwin", image, nodeName="win", container={"ports": [{"containerPort": 80, "hostPort": 8080}]})
+        windows = pod(
+            "onwin",
+            image,
+            nodeName="win",
+            container={"ports": [{"containerPort": 80, "hostPort": 8080}]},
+        )
         await cluster.client.create("pods", windows)
-        assert (await cluster.event("NotEmulated")).startswith("not emulated: hostPort 8080 on Windows")
+        assert (await cluster.event("NotEmulated")).startswith(
+            "not emulated: hostPort 8080 on Windows"
+        )
         assert mapped("win") == []
 
     in_cluster(scenario)
@@ -155,7 +183,9 @@ def test_a_service_becomes_an_external_name_and_a_service_again() -> None:
 
         async def no_node_has_it() -> bool:
             tables = cluster.dataplane.services.values()
-            return not any(port.name.startswith("default/web") for table in tables for port in table.ports)
+            return not any(
+                port.name.startswith("default/web") for table in tables for port in table.ports
+            )
 
         await cluster.until(stands_for_it)
         await cluster.until(no_node_has_it)
@@ -172,7 +202,13 @@ def test_a_service_becomes_an_external_name_and_a_service_again() -> None:
 def test_an_external_name_service_that_asks_for_a_traffic_policy_of_its_own_is_refused() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("services", service(type="NodePort"))
-        change = {"spec": {"type": "ExternalName", "externalName": "db.example.com", "externalTrafficPolicy": "Local"}}
+        change = {
+            "spec": {
+                "type": "ExternalName",
+                "externalName": "db.example.com",
+                "externalTrafficPolicy": "Local",
+            }
+        }
         with pytest.raises(ApiError, match="may only be set for externally-accessible services"):
             await cluster.client.patch("services", "web", change, "default")
 

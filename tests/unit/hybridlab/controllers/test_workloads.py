@@ -31,7 +31,12 @@ def deployment(name: str = "web", *, image: str = "nginx:1", replicas: int = 3, 
     template["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": 8080}]
     return {
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template, **spec},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": template,
+            **spec,
+        },
     }
 
 
@@ -46,7 +51,9 @@ async def rolled_out(cluster: Cluster, name: str = "web") -> Obj:
         found = await cluster.client.get("deployments.apps", name, "default")
         status, wanted = found["status"], found["spec"]["replicas"]
         current = status.get("observedGeneration") == found["metadata"]["generation"]
-        counts = [status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")]
+        counts = [
+            status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")
+        ]
         return found if current and counts == [wanted] * 3 else None
 
     found: Obj = await cluster.until(complete)
@@ -64,7 +71,10 @@ def test_a_deployment_makes_its_pods_and_says_when_it_is_available() -> None:
         await cluster.client.create("deployments.apps", deployment())
         found = await rolled_out(cluster)
         reasons = {entry["type"]: entry["reason"] for entry in found["status"]["conditions"]}
-        assert reasons == {"Available": "MinimumReplicasAvailable", "Progressing": "NewReplicaSetAvailable"}
+        assert reasons == {
+            "Available": "MinimumReplicasAvailable",
+            "Progressing": "NewReplicaSetAvailable",
+        }
         assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
         assert len(await pods(cluster)) == 3
         assert len({each["spec"]["nodeName"] for each in await pods(cluster)}) == 2
@@ -87,12 +97,16 @@ def test_a_new_template_rolls_over_without_going_below_the_available_minimum() -
             lowest[0] = min(lowest[0], len(ready))
 
         cluster.control_plane.caches.of("pods").subscribe(watch)
-        change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}}}
+        change = {
+            "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}}
+        }
         await cluster.client.patch("deployments.apps", "web", change, "default", kind="strategic")
 
         async def only_new() -> bool:
             found = await pods(cluster)
-            return len(found) == 3 and all(each["spec"]["containers"][0]["image"] == "nginx:2" for each in found)
+            return len(found) == 3 and all(
+                each["spec"]["containers"][0]["image"] == "nginx:2" for each in found
+            )
 
         await cluster.until(only_new)
         found = await rolled_out(cluster)
@@ -109,8 +123,12 @@ def test_going_back_to_an_old_template_uses_its_set_again_with_a_new_revision() 
         await cluster.client.create("deployments.apps", deployment())
         await rolled_out(cluster)
         for image in ("nginx:2", "nginx:1"):
-            change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
-            await cluster.client.patch("deployments.apps", "web", change, "default", kind="strategic")
+            change = {
+                "spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}
+            }
+            await cluster.client.patch(
+                "deployments.apps", "web", change, "default", kind="strategic"
+            )
             await rolled_out(cluster)
         sets, _ = await cluster.client.list("replicasets.apps", "default")
         assert len(sets) == 2
@@ -135,10 +153,14 @@ def test_recreate_ends_all_old_pods_before_the_first_new_one() -> None:
             mixed.append(len(set(found)) > 1)
 
         cluster.control_plane.caches.of("pods").subscribe(watch)
-        change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}}}
+        change = {
+            "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}}
+        }
         await cluster.client.patch("deployments.apps", "web", change, "default", kind="strategic")
         await rolled_out(cluster)
-        assert {each["spec"]["containers"][0]["image"] for each in await pods(cluster)} == {"nginx:2"}
+        assert {each["spec"]["containers"][0]["image"] for each in await pods(cluster)} == {
+            "nginx:2"
+        }
         assert not any(mixed)
 
     in_cluster(scenario)
@@ -157,7 +179,9 @@ def test_scaling_down_and_deleting_leave_nothing_behind() -> None:
         await cluster.client.delete("deployments.apps", "web", "default")
 
         async def none_left() -> bool:
-            return not await pods(cluster) and not (await cluster.client.list("replicasets.apps"))[0]
+            return (
+                not await pods(cluster) and not (await cluster.client.list("replicasets.apps"))[0]
+            )
 
         await cluster.until(none_left)
         assert not cluster.runtime.running
@@ -174,7 +198,10 @@ def test_a_deleted_pod_is_replaced_once() -> None:
 
         async def replaced() -> bool:
             found = await pods(cluster)
-            return victim not in {each["metadata"]["name"] for each in found} and sum(map(is_ready, found)) == 2
+            return (
+                victim not in {each["metadata"]["name"] for each in found}
+                and sum(map(is_ready, found)) == 2
+            )
 
         await cluster.until(replaced)
         assert len(cluster.runtime.started) == 3
@@ -195,12 +222,18 @@ def test_a_daemon_runs_on_every_node_it_tolerates_even_a_cordoned_one() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.patch("nodes", "linux-1", {"spec": {"unschedulable": True}})
         linux = {"kubernetes.io/os": "linux"}
-        body = daemon_set(nodeSelector=linux, tolerations=[{"operator": "Exists", "effect": "NoSchedule"}])
+        body = daemon_set(
+            nodeSelector=linux, tolerations=[{"operator": "Exists", "effect": "NoSchedule"}]
+        )
         await cluster.client.create("daemonsets.apps", body)
 
         async def everywhere() -> bool:
             found = await pods(cluster)
-            return {each["spec"].get("nodeName") for each in found if is_ready(each)} == {"cp", "linux-1", "linux-2"}
+            return {each["spec"].get("nodeName") for each in found if is_ready(each)} == {
+                "cp",
+                "linux-1",
+                "linux-2",
+            }
 
         await cluster.until(everywhere)
 
@@ -219,7 +252,8 @@ def test_a_daemons_new_template_replaces_pod_after_pod() -> None:
 
         async def count(image: str) -> int:
             return sum(
-                each["spec"]["containers"][0]["image"] == image and is_ready(each) for each in await pods(cluster)
+                each["spec"]["containers"][0]["image"] == image and is_ready(each)
+                for each in await pods(cluster)
             )
 
         async def old() -> bool:
@@ -229,7 +263,9 @@ def test_a_daemons_new_template_replaces_pod_after_pod() -> None:
             return await count("agent:2") == 2
 
         await cluster.until(old)
-        change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "agent:2"}]}}}}
+        change = {
+            "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "agent:2"}]}}}
+        }
         await cluster.client.patch("daemonsets.apps", "agent", change, "default", kind="strategic")
         await cluster.until(new)
 
@@ -285,7 +321,10 @@ def test_services_reach_only_ready_pods_on_every_node() -> None:
             return len(await waiting()) == 2 and backends(cluster) == []
 
         async def one_is_there() -> bool:
-            return all(backends(cluster, node) == [(chosen, 8080)] for node in ("cp", "linux-1", "linux-2", "win"))
+            return all(
+                backends(cluster, node) == [(chosen, 8080)]
+                for node in ("cp", "linux-1", "linux-2", "win")
+            )
 
         await cluster.until(both_wait)
         chosen, other = await waiting()
@@ -300,15 +339,22 @@ def test_services_reach_only_ready_pods_on_every_node() -> None:
 
 def test_a_node_port_with_local_policy_knows_only_its_own_pods() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("services", service(type="NodePort", externalTrafficPolicy="Local"))
         await cluster.client.create(
-            "pods", pod(nodeName="linux-1", container={"ports": [{"name": "http", "containerPort": 81}]})
+            "services", service(type="NodePort", externalTrafficPolicy="Local")
+        )
+        await cluster.client.create(
+            "pods",
+            pod(nodeName="linux-1", container={"ports": [{"name": "http", "containerPort": 81}]}),
         )
         found = await cluster.running("web")
 
         def outside(node: str) -> list[str]:
             table = cluster.dataplane.services.get(node)
-            return [each.address for port in table.ports if port.node_port for each in port.backends] if table else []
+            return (
+                [each.address for port in table.ports if port.node_port for each in port.backends]
+                if table
+                else []
+            )
 
         async def local() -> bool:
             return outside("linux-1") == [found["status"]["podIP"]] and outside("linux-2") == []
@@ -321,18 +367,27 @@ def test_a_node_port_with_local_policy_knows_only_its_own_pods() -> None:
 def test_a_headless_service_names_its_pods() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("services", service(clusterIP="None"))
-        made = pod(hostname="a", subdomain="web", container={"ports": [{"name": "http", "containerPort": 81}]})
+        made = pod(
+            hostname="a",
+            subdomain="web",
+            container={"ports": [{"name": "http", "containerPort": 81}]},
+        )
         await cluster.client.create("pods", made)
         found = await cluster.running("web")
 
         async def named() -> bool:
-            return bool(cluster.dataplane.zone and "a.web.default.svc.cluster.local" in cluster.dataplane.zone.a)
+            return bool(
+                cluster.dataplane.zone
+                and "a.web.default.svc.cluster.local" in cluster.dataplane.zone.a
+            )
 
         await cluster.until(named)
         zone, address = cluster.dataplane.zone, found["status"]["podIP"]
         assert zone
         assert zone.a["web.default.svc.cluster.local"] == (address,)
-        assert zone.srv["_web._tcp.web.default.svc.cluster.local"] == ((81, "a.web.default.svc.cluster.local"),)
+        assert zone.srv["_web._tcp.web.default.svc.cluster.local"] == (
+            (81, "a.web.default.svc.cluster.local"),
+        )
         assert zone.ptr[address] == "a.web.default.svc.cluster.local"
 
     in_cluster(scenario)
@@ -366,7 +421,12 @@ def test_a_budget_counts_the_healthy_and_what_may_go() -> None:
 
         async def counted() -> bool:
             found = await cluster.client.get("poddisruptionbudgets.policy", "web", "default")
-            wanted = {"currentHealthy": 3, "desiredHealthy": 2, "disruptionsAllowed": 1, "expectedPods": 3}
+            wanted = {
+                "currentHealthy": 3,
+                "desiredHealthy": 2,
+                "disruptionsAllowed": 1,
+                "expectedPods": 3,
+            }
             return wanted.items() <= (found.get("status") or {}).items()
 
         await cluster.until(counted)
@@ -378,7 +438,9 @@ def test_a_budget_counts_a_pod_that_is_ready_since_nobody_knows_when() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod("lone", nodeName="elsewhere"))
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-        await cluster.client.patch("pods", "lone", {"status": ready}, "default", subresource="status")
+        await cluster.client.patch(
+            "pods", "lone", {"status": ready}, "default", subresource="status"
+        )
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "lone"}}}
         budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": spec}
         await cluster.client.create("poddisruptionbudgets.policy", budget)
@@ -396,7 +458,9 @@ def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(nodeSelector={"disk": "ssd"}))
         message = await cluster.event("FailedScheduling")
-        assert message.startswith("0/4 nodes are available: 1 node(s) had untolerated taint {node-role")
+        assert message.startswith(
+            "0/4 nodes are available: 1 node(s) had untolerated taint {node-role"
+        )
         found = await cluster.pod_when("web", lambda pod: pod["status"].get("conditions"))
         assert found["status"]["conditions"][0]["reason"] == "Unschedulable"
         await cluster.client.patch("nodes", "linux-2", {"metadata": {"labels": {"disk": "ssd"}}})
@@ -409,7 +473,10 @@ def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
 def test_system_workloads_stand_on_the_right_systems() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with = {"install-cni": [0] * 9, "uninstall-calico": [0] * 9}
-        rendered = {"metadata": {"name": "cni-config-windows"}, "data": {"config": "{}"}}  # Calico's part writes it
+        rendered = {
+            "metadata": {"name": "cni-config-windows"},
+            "data": {"config": "{}"},
+        }  # Calico's part writes it
         await cluster.client.create("configmaps", rendered, "calico-system")
 
         async def all_ready() -> bool:
@@ -418,7 +485,11 @@ def test_system_workloads_stand_on_the_right_systems() -> None:
 
         await cluster.until(all_ready)
         found, _ = await cluster.client.list("pods")
-        windows = {each["metadata"]["name"].rpartition("-")[0] for each in found if each["spec"]["nodeName"] == "win"}
+        windows = {
+            each["metadata"]["name"].rpartition("-")[0]
+            for each in found
+            if each["spec"]["nodeName"] == "win"
+        }
         assert windows == {"calico-node-windows", "kube-proxy-windows"}
         dns = await cluster.client.get("services", "kube-dns", "kube-system")
         assert dns["spec"]["clusterIP"] == "10.96.0.10"
@@ -444,7 +515,9 @@ def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> Non
             return {each["metadata"]["name"] for each in found} == {"elsewhere", "stays", "later"}
 
         await cluster.until(left)
-        assert await cluster.event("TaintManagerEviction") == "Marking for deletion Pod default/leaves"
+        assert (
+            await cluster.event("TaintManagerEviction") == "Marking for deletion Pod default/leaves"
+        )
         await cluster.client.create("pods", pod("new", nodeName="linux-2", restartPolicy="Never"))
 
         async def gone() -> bool:
@@ -452,7 +525,10 @@ def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> Non
             return "new" not in {each["metadata"]["name"] for each in found}
 
         await cluster.until(gone)
-        assert {each["metadata"]["name"] for each in (await cluster.client.list("pods"))[0]} >= {"stays", "later"}
+        assert {each["metadata"]["name"] for each in (await cluster.client.list("pods"))[0]} >= {
+            "stays",
+            "later",
+        }
 
     in_cluster(scenario)
 
@@ -467,9 +543,20 @@ def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> Non
         ([{"key": "broken", "value": "fan"}], 0.0),
         ([{"key": "broken", "operator": "Exists", "effect": "NoSchedule"}], 0.0),
         ([{"key": "broken", "operator": "Exists", "tolerationSeconds": 30}], 30.0),
-        ([{"operator": "Exists", "tolerationSeconds": 9}, {"key": "broken", "operator": "Exists"}], 9.0),
+        (
+            [
+                {"operator": "Exists", "tolerationSeconds": 9},
+                {"key": "broken", "operator": "Exists"},
+            ],
+            9.0,
+        ),
         ([{"key": "broken", "operator": "Exists", "tolerationSeconds": -5}], 0.0),
     ],
 )
-def test_how_long_a_pod_may_stay_under_a_taint(tolerations: list[Obj], expected: float | None) -> None:
-    assert tolerated_for(tolerations, {"key": "broken", "value": "disk", "effect": "NoExecute"}) == expected
+def test_how_long_a_pod_may_stay_under_a_taint(
+    tolerations: list[Obj], expected: float | None
+) -> None:
+    assert (
+        tolerated_for(tolerations, {"key": "broken", "value": "disk", "effect": "NoExecute"})
+        == expected
+    )

@@ -18,7 +18,11 @@ ZONE = Zone(
         "headless.default.svc.cluster.local": tuple(f"192.168.1.{i}" for i in range(60)),
         "pod-1.headless.default.svc.cluster.local": ("192.168.1.1",),
     },
-    srv={"_http._tcp.headless.default.svc.cluster.local": ((80, "pod-1.headless.default.svc.cluster.local"),)},
+    srv={
+        "_http._tcp.headless.default.svc.cluster.local": (
+            (80, "pod-1.headless.default.svc.cluster.local"),
+        )
+    },
     ptr={"10.96.1.1": "web.default.svc.cluster.local"},
     cname={
         "out.default.svc.cluster.local": "db.example.com",
@@ -57,7 +61,12 @@ def values(answer: Any) -> list[Any]:
         ("out.default.svc.cluster.local", "A", "NOERROR", ["db.example.com."]),
         ("out.default.svc.cluster.local", "CNAME", "NOERROR", ["db.example.com."]),
         ("out.default.svc.cluster.local", "MX", "NOERROR", []),
-        ("in.default.svc.cluster.local", "A", "NOERROR", ["Web.default.svc.cluster.local.", "10.96.1.1"]),
+        (
+            "in.default.svc.cluster.local",
+            "A",
+            "NOERROR",
+            ["Web.default.svc.cluster.local.", "10.96.1.1"],
+        ),
         ("in.default.svc.cluster.local", "AAAA", "NOERROR", ["Web.default.svc.cluster.local."]),
         ("twice.default.svc.cluster.local", "CNAME", "NOERROR", ["in.default.svc.cluster.local."]),
         ("loop.svc.cluster.local", "A", "NOERROR", []),
@@ -74,7 +83,9 @@ def test_answers(name: str, kind: str, code: str, expected: Any) -> None:
     assert (answer.header.aa, answer.header.ra) == (not forwarded, forwarded)
 
 
-@pytest.mark.parametrize(("kind", "code"), [("A", "NOERROR"), ("AAAA", "NXDOMAIN"), ("SRV", "NXDOMAIN")])
+@pytest.mark.parametrize(
+    ("kind", "code"), [("A", "NOERROR"), ("AAAA", "NXDOMAIN"), ("SRV", "NXDOMAIN")]
+)
 def test_a_name_that_is_denied_has_its_addresses_alone(kind: str, code: str) -> None:
     name = "web.default.svc.cluster.local"
     resolver = Resolver()
@@ -131,4 +142,6 @@ def test_a_response_gets_no_answer() -> None:
 def test_clients_of_a_slow_network_wait_and_others_do_not() -> None:
     resolver = Resolver()
     resolver.set_zone(replace(ZONE, late=(("192.168.1.0/26", 2.0), ("192.168.1.5/32", 3.0))))
-    assert [resolver.delay(client) for client in ("192.168.1.4", "192.168.1.5", "192.168.1.70")] == [2.0, 3.0, 0.0]
+    assert [
+        resolver.delay(client) for client in ("192.168.1.4", "192.168.1.5", "192.168.1.70")
+    ] == [2.0, 3.0, 0.0]

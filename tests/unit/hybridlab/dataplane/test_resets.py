@@ -72,13 +72,20 @@ def test_a_pod_that_does_not_answer_holds_nobody_up_while_others_speak(
     monkeypatch: pytest.MonkeyPatch, beside: str
 ) -> None:
     link, raw = Link(), Raw()
-    monkeypatch.setattr("hybridlab.dataplane.resets.namespaces.entered", lambda netns: contextlib.nullcontext())
+    monkeypatch.setattr(
+        "hybridlab.dataplane.resets.namespaces.entered", lambda netns: contextlib.nullcontext()
+    )
     monkeypatch.setattr(resets, "ConntrackSocket", Conntrack)
     monkeypatch.setattr(resets, "LinkSocket", lambda: link)
     monkeypatch.setattr(resets, "raw_socket", lambda: raw)
     monkeypatch.setattr(resets, "_ANSWER_SECONDS", 0.001)
     working = Resets(0, both=False)
-    working._end({pod: ResetTarget(pod, INTERFACES[pod], "02:00:00:00:00:01", None) for pod in (beside, THERE)})
+    working._end(
+        {
+            pod: ResetTarget(pod, INTERFACES[pod], "02:00:00:00:00:01", None)
+            for pod in (beside, THERE)
+        }
+    )
     assert [(told.destination, told.flags) for told in raw.sent if told] == [(PEER, RST | ACK)]
     if beside == GONE:
         assert link.looks == 1, "nothing is waited for when the one that can answer has"

@@ -19,7 +19,8 @@ def render(match: Any, action: Any = "allow", comment: str = "") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("action", "text"), [("allow", "return"), ("deny", "goto deny"), ("pass", "goto next"), ("log", "counter")]
+    ("action", "text"),
+    [("allow", "return"), ("deny", "goto deny"), ("pass", "goto next"), ("log", "counter")],
 )
 def test_actions(action: str, text: str) -> None:
     assert render({}, action).rules == [text]
@@ -28,7 +29,9 @@ def test_actions(action: str, text: str) -> None:
 def test_sets_are_named() -> None:
     made = render({"src_sets": ("s:web",), "not_dst_sets": ("bad",)})
     assert made.sets == {("addresses", "s:web"), ("addresses", "bad")}
-    assert made.rules == [f"ip saddr @{nft_set_name('addresses', 's:web')} ip daddr != @s-bad return"]
+    assert made.rules == [
+        f"ip saddr @{nft_set_name('addresses', 's:web')} ip daddr != @s-bad return"
+    ]
 
 
 def test_a_rule_that_can_never_match_is_left_out() -> None:
@@ -51,8 +54,21 @@ def test_icmp_and_named_ports_as_they_are_and_as_they_are_not(match: Any, text: 
 
 LIST = (
     Acl(action="Block", direction="In", priority=1001),
-    Acl(action="Allow", direction="In", priority=1000, protocol=6, remote=("10.0.0.0/8",), local_ports=((80, 81),)),
-    Acl(action="Allow", direction="Out", priority=1000, remote=("10.0.0.1/32", "10.0.0.0/24"), id="policy-x-0"),
+    Acl(
+        action="Allow",
+        direction="In",
+        priority=1000,
+        protocol=6,
+        remote=("10.0.0.0/8",),
+        local_ports=((80, 81),),
+    ),
+    Acl(
+        action="Allow",
+        direction="Out",
+        priority=1000,
+        remote=("10.0.0.1/32", "10.0.0.0/24"),
+        id="policy-x-0",
+    ),
     Acl(action="Allow", direction="In", priority=0, rule_type="Host"),
 )
 
@@ -74,11 +90,17 @@ def test_a_direction_without_entries_is_open() -> None:
 
 
 def test_ports_without_a_protocol_match_only_protocols_that_have_ports() -> None:
-    assert render({"dst_ports": ((80, 80),)}).rules == ["meta l4proto { tcp, udp, udplite, sctp } th dport 80 return"]
+    assert render({"dst_ports": ((80, 80),)}).rules == [
+        "meta l4proto { tcp, udp, udplite, sctp } th dport 80 return"
+    ]
 
 
 def test_overlapping_networks_and_ports_are_merged_because_nft_refuses_them() -> None:
-    match = {"protocol": "tcp", "src_nets": ("10.0.0.0/8", "10.1.0.0/16"), "dst_ports": ((1, 5), (4, 9), (10, 12))}
+    match = {
+        "protocol": "tcp",
+        "src_nets": ("10.0.0.0/8", "10.1.0.0/16"),
+        "dst_ports": ((1, 5), (4, 9), (10, 12)),
+    }
     assert render(match).rules == ["meta l4proto tcp ip saddr 10.0.0.0/8 th dport 1-12 return"]
 
 
@@ -97,4 +119,6 @@ def test_set_names_are_readable_when_they_can_be_and_never_collide() -> None:
 
 
 def test_endpoint_members_become_concatenations() -> None:
-    assert set_elements("endpoints", ["10.0.0.1,tcp,80", "10.0.0.1,tcp,80"]) == ["10.0.0.1 . tcp . 80"]
+    assert set_elements("endpoints", ["10.0.0.1,tcp,80", "10.0.0.1,tcp,80"]) == [
+        "10.0.0.1 . tcp . 80"
+    ]

@@ -56,10 +56,14 @@ def test_everything_of_a_change_is_one_transaction_in_a_safe_order() -> None:
 def test_what_is_so_already_is_not_sent_again() -> None:
     nft = RecordingNft()
     table = Table(nft, "t")
-    change = TableChange(chains={"c": ("drop",)}, sets={"s": members("10.0.0.1")}, entries={("m", "k"): "goto c"})
+    change = TableChange(
+        chains={"c": ("drop",)}, sets={"s": members("10.0.0.1")}, entries={("m", "k"): "goto c"}
+    )
     table.apply(change)
     table.apply(change)
-    table.apply(TableChange(chains={"gone": None}, sets={"gone": None}, entries={("m", "gone"): None}))
+    table.apply(
+        TableChange(chains={"gone": None}, sets={"gone": None}, entries={("m", "gone"): None})
+    )
     assert len(nft.transactions) == 1
 
 
@@ -67,9 +71,17 @@ def test_replacing_flushes_and_removing_undoes_references_first() -> None:
     nft = RecordingNft()
     table = Table(nft, "t")
     table.apply(
-        TableChange(chains={"a": ("goto b",), "b": ("drop",)}, entries={("m", "k"): "goto a"}, sets={"s": members()})
+        TableChange(
+            chains={"a": ("goto b",), "b": ("drop",)},
+            entries={("m", "k"): "goto a"},
+            sets={"s": members()},
+        )
     )
-    table.apply(TableChange(chains={"a": ("accept",), "b": None}, entries={("m", "k"): None}, sets={"s": None}))
+    table.apply(
+        TableChange(
+            chains={"a": ("accept",), "b": None}, entries={("m", "k"): None}, sets={"s": None}
+        )
+    )
     assert nft.transactions[1] == [
         "flush chain ip t a",
         "add rule ip t a accept",
@@ -93,7 +105,9 @@ def test_a_refused_change_is_tried_again_whole() -> None:
 
 def test_a_change_too_long_for_the_socket_is_split_with_rules_before_what_leads_to_them() -> None:
     nft = RecordingNft(limit=450)
-    chains: dict[str, tuple[str, ...] | None] = {f"c{i}": tuple(f"rule {i} {j}" for j in range(100)) for i in range(9)}
+    chains: dict[str, tuple[str, ...] | None] = {
+        f"c{i}": tuple(f"rule {i} {j}" for j in range(100)) for i in range(9)
+    }
     entries: dict[tuple[str, str], str | None] = {("m", f"k{i}"): f"goto c{i}" for i in range(9)}
     Table(nft, "t").apply(TableChange(chains=chains, entries=entries))
     assert len(nft.transactions) > 2

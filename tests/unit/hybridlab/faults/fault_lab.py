@@ -65,13 +65,24 @@ async def lab(profile: str = "default") -> AsyncIterator[Lab]:
             "spec": {"nodeName": "linux-1", "containers": [{"name": "main", "image": "busybox"}]},
         }
         await calico.client.create("pods", pod)
-        status = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}]}
+        status = {
+            "containerStatuses": [
+                {"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}
+            ]
+        }
         await calico.client.patch("pods", "web-1", {"status": status}, "demo", subresource="status")
         for number in (1, 2):
             name = f"coredns-{number}"
             resolver = {
-                "metadata": {"name": name, "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
-                "spec": {"nodeName": "linux-1", "containers": [{"name": "coredns", "image": "coredns/coredns"}]},
+                "metadata": {
+                    "name": name,
+                    "namespace": "kube-system",
+                    "labels": {"k8s-app": "kube-dns"},
+                },
+                "spec": {
+                    "nodeName": "linux-1",
+                    "containers": [{"name": "coredns", "image": "coredns/coredns"}],
+                },
             }
             await calico.client.create("pods", resolver)
             address = {"status": {"podIP": f"192.168.9.{number}"}}

@@ -29,12 +29,16 @@ def test_dns_silent_on_one_node_and_on_all() -> None:
 def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_changes() -> None:
     async def run() -> None:
         async with lab() as made:
-            identity = await made.injector.inject("dns-wrong", {"name": "web.demo.svc.cluster.local"})
+            identity = await made.injector.inject(
+                "dns-wrong", {"name": "web.demo.svc.cluster.local"}
+            )
             assert made.dataplane.zone
             served = made.dataplane.zone.a
             assert served["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
             assert served["db.demo.svc.cluster.local"] == ("10.96.0.30",)
-            await made.gate.set_zone(Zone(domain="cluster.local", a={**ZONE.a, "new": ("10.96.0.40",)}))
+            await made.gate.set_zone(
+                Zone(domain="cluster.local", a={**ZONE.a, "new": ("10.96.0.40",)})
+            )
             assert made.dataplane.zone.a["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
             assert made.dataplane.zone.a["new"] == ("10.96.0.40",)
             other = await made.injector.inject("dns-wrong")
@@ -62,7 +66,10 @@ def test_dns_wrong_adds_an_address_or_denies_other_records_than_a(
             parameters = {"name": "web.demo.svc.cluster.local", "answer": answer}
             identity = await made.injector.inject("dns-wrong", parameters)
             assert made.dataplane.zone
-            assert (made.dataplane.zone.a["web.demo.svc.cluster.local"], made.dataplane.zone.denied) == (served, denied)
+            assert (
+                made.dataplane.zone.a["web.demo.svc.cluster.local"],
+                made.dataplane.zone.denied,
+            ) == (served, denied)
             assert made.dataplane.zone.a["db.demo.svc.cluster.local"] == ("10.96.0.30",)
             assert len(await made.injector.evidence(identity)) == 1
             await made.injector.heal(identity)
@@ -75,7 +82,9 @@ def test_dns_wrong_tells_another_port_or_another_name() -> None:
     async def run() -> None:
         async with lab() as made:
             web, port = "web.demo.svc.cluster.local", "_http._tcp.web.demo.svc.cluster.local"
-            true = Zone(domain="cluster.local", a=ZONE.a, srv={port: ((80, web),)}, ptr={"10.96.0.20": web})
+            true = Zone(
+                domain="cluster.local", a=ZONE.a, srv={port: ((80, web),)}, ptr={"10.96.0.20": web}
+            )
             await made.gate.set_zone(true)
             for answer, wrong in (
                 ("another-port", {"srv": {port: ((81, web),)}, "ptr": true.ptr}),
@@ -140,16 +149,26 @@ def test_one_dns_pod_is_silent_for_the_pods_of_that_node_only() -> None:
         ("none", ()),
     ],
 )
-def test_new_pods_of_that_node_get_another_search_list(wrong: str, searches: tuple[str, ...]) -> None:
+def test_new_pods_of_that_node_get_another_search_list(
+    wrong: str, searches: tuple[str, ...]
+) -> None:
     usual = ("demo.svc.cluster.local", "svc.cluster.local", "cluster.local")
 
     async def run() -> None:
         async with lab() as made:
-            identity = await made.injector.inject("search-list-wrong", {"node": "linux-1", "list": wrong})
-            pods = {name: await made.calico.pod(name, node) for name, node in (("a", "linux-1"), ("b", "linux-2"))}
+            identity = await made.injector.inject(
+                "search-list-wrong", {"node": "linux-1", "list": wrong}
+            )
+            pods = {
+                name: await made.calico.pod(name, node)
+                for name, node in (("a", "linux-1"), ("b", "linux-2"))
+            }
             await made.injector.heal(identity)
             pods["c"] = await made.calico.pod("c", "linux-1")
-            found = {name: made.dataplane.pods[pod["metadata"]["uid"]].searches for name, (pod, _) in pods.items()}
+            found = {
+                name: made.dataplane.pods[pod["metadata"]["uid"]].searches
+                for name, (pod, _) in pods.items()
+            }
             assert found == {"a": searches, "b": usual, "c": usual}
 
     asyncio.run(run())
@@ -159,26 +178,41 @@ def test_windows_pods_search_the_domain_of_their_own_namespace_alone() -> None:
     async def run() -> None:
         async with lab() as made:
             pod, _ = await made.calico.pod("a", "windows-2022")
-            assert made.dataplane.pods[pod["metadata"]["uid"]].searches == ("demo.svc.cluster.local",)
-            with pytest.raises(BadFault, match="windows-2022 search the domain of their own namespace alone"):
-                await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": "own-only"})
+            assert made.dataplane.pods[pod["metadata"]["uid"]].searches == (
+                "demo.svc.cluster.local",
+            )
+            with pytest.raises(
+                BadFault, match="windows-2022 search the domain of their own namespace alone"
+            ):
+                await made.injector.inject(
+                    "search-list-wrong", {"node": "windows-2022", "list": "own-only"}
+                )
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize(
     ("wrong", "searches"),
-    [("of-default", ("default.svc.cluster.local",)), ("of-first", ("demo.svc.cluster.local",)), ("none", ())],
+    [
+        ("of-default", ("default.svc.cluster.local",)),
+        ("of-first", ("demo.svc.cluster.local",)),
+        ("none", ()),
+    ],
 )
 def test_new_windows_pods_get_another_suffix_or_none(wrong: str, searches: tuple[str, ...]) -> None:
     async def run() -> None:
         async with lab() as made:
-            identity = await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": wrong})
+            identity = await made.injector.inject(
+                "search-list-wrong", {"node": "windows-2022", "list": wrong}
+            )
             first, _ = await made.calico.pod("a", "windows-2022")
             second, _ = await made.calico.pod("b", "windows-2022", namespace="other")
             await made.injector.heal(identity)
             third, _ = await made.calico.pod("c", "windows-2022", namespace="other")
-            found = [made.dataplane.pods[pod["metadata"]["uid"]].searches for pod in (first, second, third)]
+            found = [
+                made.dataplane.pods[pod["metadata"]["uid"]].searches
+                for pod in (first, second, third)
+            ]
             assert found == [searches, searches, ("other.svc.cluster.local",)]
 
     asyncio.run(run())

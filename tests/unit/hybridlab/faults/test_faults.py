@@ -229,7 +229,9 @@ def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name: A
         async with lab("bgp" if name in WITHOUT_AN_OVERLAY else "default") as made:
             identity = await made.injector.inject(name, (SAMPLES | WITHOUT_AN_OVERLAY)[name])
             assert await made.injector.evidence(identity)
-            assert [(item["id"], item["fault"]) for item in made.injector.active()] == [(identity, name)]
+            assert [(item["id"], item["fault"]) for item in made.injector.active()] == [
+                (identity, name)
+            ]
             fault = made.injector._active[identity].fault
             await made.injector.heal(identity)
             assert made.injector.active() == []
@@ -283,9 +285,18 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
 def test_the_page_about_the_lab_has_a_row_for_every_fault_with_its_parameters() -> None:
     """The exec faults' parameters stand below the table."""
     text = (Path(__file__).parents[4] / "docs" / "lab.md").read_text(encoding="utf-8")
-    rows = [line for line in text.partition("\n## Faults\n")[2].splitlines() if line.startswith("| `")]
+    rows = [
+        line for line in text.partition("\n## Faults\n")[2].splitlines() if line.startswith("| `")
+    ]
     row_of = {name: row for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
-    catalogue = {fault["name"]: fault["parameters"] for fault in Injector.catalogue(fault_types().values())}
+    catalogue = {
+        fault["name"]: fault["parameters"] for fault in Injector.catalogue(fault_types().values())
+    }
     assert set(row_of) == set(catalogue)
-    missing = {name: [one for one in asked if f"`{one}`" not in row_of[name]] for name, asked in catalogue.items()}
-    assert {name: asked for name, asked in missing.items() if asked and "see below" not in row_of[name]} == {}
+    missing = {
+        name: [one for one in asked if f"`{one}`" not in row_of[name]]
+        for name, asked in catalogue.items()
+    }
+    assert {
+        name: asked for name, asked in missing.items() if asked and "see below" not in row_of[name]
+    } == {}

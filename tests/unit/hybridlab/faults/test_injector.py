@@ -16,20 +16,52 @@ from tests.unit.hybridlab.faults.fault_lab import lab
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole, fragments-dropped"),
+        (
+            "udp4789",
+            {},
+            "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole, fragments-dropped",
+        ),
         ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
-        ("exec-cut", {"where": "x"}, "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first"),
+        (
+            "exec-cut",
+            {"where": "x"},
+            "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first",
+        ),
         ("exec-cut", {"node": "nowhere"}, "there is no node 'nowhere'"),
         ("exec-cut", {"first": "-1"}, "first is '-1', expected a whole number, 0 or more"),
         ("exec-wrong-binary", {"program": " "}, "program is empty"),
         ("policy-refuses", {"with": "words"}, "with is 'words', expected one of rst, icmp"),
         ("policy-not-enforced", {}, "fault policy-not-enforced needs node: name of a node"),
-        ("policy-not-enforced", {"node": "nowhere"}, "there is no node 'nowhere'; there are control-plane, linux-1"),
-        ("policy-lost", {"after": "felix-down", "of": "ingress"}, "is lost as a whole: protocol=all of=ingress"),
-        ("policy-lost", {"after": "backend-gone", "protocol": "tcp"}, "is lost as a whole: protocol=tcp of=all"),
-        ("policy-lost", {"after": "pod-labels", "protocol": "tcp", "of": "calico"}, "is lost as a whole"),
-        ("policy-lost", {"after": "pod-labels", "at": "linux", "of": "calico"}, "protocol=all of=calico at=linux"),
-        ("policy-lost", {"after": "member-deleted", "port": "8081"}, "protocol=all of=all port=8081"),
+        (
+            "policy-not-enforced",
+            {"node": "nowhere"},
+            "there is no node 'nowhere'; there are control-plane, linux-1",
+        ),
+        (
+            "policy-lost",
+            {"after": "felix-down", "of": "ingress"},
+            "is lost as a whole: protocol=all of=ingress",
+        ),
+        (
+            "policy-lost",
+            {"after": "backend-gone", "protocol": "tcp"},
+            "is lost as a whole: protocol=tcp of=all",
+        ),
+        (
+            "policy-lost",
+            {"after": "pod-labels", "protocol": "tcp", "of": "calico"},
+            "is lost as a whole",
+        ),
+        (
+            "policy-lost",
+            {"after": "pod-labels", "at": "linux", "of": "calico"},
+            "protocol=all of=calico at=linux",
+        ),
+        (
+            "policy-lost",
+            {"after": "member-deleted", "port": "8081"},
+            "protocol=all of=all port=8081",
+        ),
         (
             "policy-lost",
             {"after": "pod-labels", "port": "8081", "protocol": "icmp"},
@@ -47,17 +79,39 @@ from tests.unit.hybridlab.faults.fault_lab import lab
         ("forwarding-missing", {"node": "windows-2022"}, "there is no Linux node 'windows-2022'"),
         ("vxlan-differs", {"node": "linux-1"}, "neither vni nor port is given"),
         ("vxlan-differs", {"node": "linux-1", "vni": "x"}, "vni is 'x', expected a number"),
-        ("flows-dropped", {"node": "linux-1", "every": "1"}, "every is '1', expected a whole number from 2 to 1000"),
-        ("flows-dropped", {"node": "linux-1", "every": "x"}, "every is 'x', expected a whole number from 2 to 1000"),
+        (
+            "flows-dropped",
+            {"node": "linux-1", "every": "1"},
+            "every is '1', expected a whole number from 2 to 1000",
+        ),
+        (
+            "flows-dropped",
+            {"node": "linux-1", "every": "x"},
+            "every is 'x', expected a whole number from 2 to 1000",
+        ),
         ("udp4789-dropped", {"scope": "rack"}, "scope is 'rack', expected one of all, node, pair"),
         ("udp4789-dropped", {"scope": "pair", "node": "linux-1"}, "there is no node ''"),
         ("udp4789-dropped", {"node": "linux-1"}, "scope all takes no node; node is 'linux-1'"),
-        ("service-backend-missing", {"service": "web", "node": "linux-1"}, "service is 'web', expected NAMESPACE/NAME"),
-        ("service-backend-missing", {"service": "demo/x", "node": "linux-1"}, "there is no Service demo/x"),
-        ("reserved-not-reserved", {"node": "linux-1"}, "there is no Windows node 'linux-1'; there are windows-2022"),
+        (
+            "service-backend-missing",
+            {"service": "web", "node": "linux-1"},
+            "service is 'web', expected NAMESPACE/NAME",
+        ),
+        (
+            "service-backend-missing",
+            {"service": "demo/x", "node": "linux-1"},
+            "there is no Service demo/x",
+        ),
+        (
+            "reserved-not-reserved",
+            {"node": "linux-1"},
+            "there is no Windows node 'linux-1'; there are windows-2022",
+        ),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_with_what_there_is(name: str, parameters: Any, message: str) -> None:
+def test_what_cannot_be_asked_for_is_refused_with_what_there_is(
+    name: str, parameters: Any, message: str
+) -> None:
     async def run() -> None:
         async with lab() as made:
             with pytest.raises(BadFault) as refused:
@@ -73,7 +127,8 @@ def test_an_injection_that_the_kernel_does_not_show_is_not_believed() -> None:
         async with lab() as made:
             made.dataplane.deaf = True
             with pytest.raises(
-                FaultFailed, match="udp4789-dropped is not in effect after its injection; found nothing"
+                FaultFailed,
+                match="udp4789-dropped is not in effect after its injection; found nothing",
             ):
                 await made.injector.inject("udp4789-dropped")
             assert made.injector.active() == []
@@ -81,12 +136,17 @@ def test_an_injection_that_the_kernel_does_not_show_is_not_believed() -> None:
     asyncio.run(run())
 
 
-def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_stays_active() -> None:
+def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_stays_active() -> (
+    None
+):
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("udp4789-dropped")
             made.dataplane.deaf = True
-            with pytest.raises(FaultFailed, match="is still in effect after its healing: fabric f_fwd: udp dport 4789"):
+            with pytest.raises(
+                FaultFailed,
+                match="is still in effect after its healing: fabric f_fwd: udp dport 4789",
+            ):
                 await made.injector.heal(identity)
             with pytest.raises(FaultFailed, match=identity):
                 await made.injector.heal_all()
@@ -110,5 +170,8 @@ def test_an_unknown_id_is_refused_with_the_active_ones() -> None:
 
 def test_the_catalogue_tells_what_each_fault_takes() -> None:
     listed = {item["name"]: item for item in Injector.catalogue(fault_types().values())}
-    assert listed["policy-late"]["parameters"] == {"node": "name of a node, or all", "seconds": "how much later"}
+    assert listed["policy-late"]["parameters"] == {
+        "node": "name of a node, or all",
+        "seconds": "how much later",
+    }
     assert all(item["description"] and item["scope"] and item["layer"] for item in listed.values())

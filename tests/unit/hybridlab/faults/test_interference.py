@@ -17,13 +17,17 @@ def test_exec_and_requests_go_wrong_through_the_interference() -> None:
         async with lab() as made:
             execs = made.interference.execs
             identity = await made.injector.inject("exec-empty-output")
-            assert await made.injector.evidence(identity) == ["exec: empty-output (everywhere); 0 caught"]
+            assert await made.injector.evidence(identity) == [
+                "exec: empty-output (everywhere); 0 caught"
+            ]
             with pytest.raises(BadFault, match="exec is already made to fail: empty-output"):
                 await made.injector.inject("exec-loses-status")
             assert list(execs.active) == [identity]
             await made.injector.heal(identity)
             identity = await made.injector.inject("exec-loses-status", {"pod": "p", "first": "2"})
-            assert await made.injector.evidence(identity) == ["exec: lost-status (pod p); 0 of the first 2 caught"]
+            assert await made.injector.evidence(identity) == [
+                "exec: lost-status (pod p); 0 of the first 2 caught"
+            ]
             refusing = await made.injector.inject("api-429", {"seconds": "30"})
             assert 29 < made.interference.refusing(refusing) <= 30
             await made.injector.heal_all()
@@ -53,9 +57,13 @@ def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime() -> None:
             identity = await made.injector.inject("exec-missing-binary")
             words = made.interference.execs.active[identity].start_error
             pod = {"spec": {"nodeName": "linux-1"}}
-            assert 'exec: "python3": executable file not found in $PATH' in words(pod, "c", ("python3",))
+            assert 'exec: "python3": executable file not found in $PATH' in words(
+                pod, "c", ("python3",)
+            )
             pod = {"spec": {"nodeName": "windows-2022"}}
-            assert "The system cannot find the file specified" in words(pod, "c", ("powershell.exe",))
+            assert "The system cannot find the file specified" in words(
+                pod, "c", ("powershell.exe",)
+            )
 
     asyncio.run(run())
 
@@ -89,9 +97,17 @@ def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_
             for does in ("sidecar", "limits", "mirror", "unready-sidecar", "proxy"):
                 await made.injector.inject("admission", {"does": does, "namespaces": "demo-"})
             spec = created()
-            assert [one["name"] for one in spec["containers"]] == ["main", "log-shipper", "log-shipper", "istio-proxy"]
+            assert [one["name"] for one in spec["containers"]] == [
+                "main",
+                "log-shipper",
+                "log-shipper",
+                "istio-proxy",
+            ]
             assert spec["containers"][0]["image"] == "mirror.example.com/busybox"
-            assert spec["containers"][0]["resources"]["limits"] == {"cpu": "500m", "memory": "512Mi"}
+            assert spec["containers"][0]["resources"]["limits"] == {
+                "cpu": "500m",
+                "memory": "512Mi",
+            }
             assert created("kube-system") == {"containers": [MAIN]}
             await made.injector.heal_all()
             assert created() == {"containers": [MAIN]}

@@ -18,7 +18,9 @@ def test_policy_not_enforced_passes_policy_by_on_that_node_only() -> None:
             assert {rule.partition(":")[0] for rule in made.rules("linux-2")} == {"f_policy"}
             assert all(rule.endswith("accept") for rule in made.rules("linux-2"))
             assert set(made.dataplane.faults) == {"linux-2"}
-            await made.injector.inject("policy-not-enforced", {"node": "linux-1", "only": "tcp_dport_443"})
+            await made.injector.inject(
+                "policy-not-enforced", {"node": "linux-1", "only": "tcp_dport_443"}
+            )
             assert all(rule.endswith(" tcp dport 443 accept") for rule in made.rules("linux-1"))
 
     asyncio.run(run())
@@ -27,7 +29,9 @@ def test_policy_not_enforced_passes_policy_by_on_that_node_only() -> None:
 def test_answers_of_a_protocol_are_held_to_policy_on_their_way_to_a_pod_and_from_it() -> None:
     async def run() -> None:
         async with lab() as made:
-            await made.injector.inject("answers-under-policy", {"node": "linux-2", "protocol": "udp"})
+            await made.injector.inject(
+                "answers-under-policy", {"node": "linux-2", "protocol": "udp"}
+            )
             to, back = made.rules("linux-2")
             assert to.endswith("meta l4proto udp ct direction reply jump to-wl")
             assert back.endswith("meta l4proto udp ct direction reply jump from-wl")
@@ -49,7 +53,9 @@ def test_policy_late_holds_back_that_node_and_healing_applies_what_waits() -> No
             late, _ = await b.pod("late", "linux-1")
             prompt, _ = await b.pod("prompt", "linux-2")
             await b.settled()
-            identity = await made.injector.inject("policy-late", {"node": "linux-1", "seconds": "600"})
+            identity = await made.injector.inject(
+                "policy-late", {"node": "linux-1", "seconds": "600"}
+            )
             await b.client.create(POLICIES, DENY)
             await b.until(lambda: b.program(prompt).ingress)
             await b.settled()
@@ -79,8 +85,14 @@ def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other() -> N
 NOBODYS = {"metadata": {"name": "nobodys", "namespace": "demo"}}
 ABOUT_NOBODY = NOBODYS | {"spec": {"podSelector": {"matchLabels": {"app": "nobody"}}}}
 CALICOS = "networkpolicies.projectcalico.org"
-OF_CALICO = {"metadata": {"name": "beside", "namespace": "demo"}, "spec": {"selector": "app == 'nobody'"}}
-NETWORKS = {"metadata": {"name": "networks", "namespace": "demo"}, "spec": {"nets": ["192.0.2.0/24"]}}
+OF_CALICO = {
+    "metadata": {"name": "beside", "namespace": "demo"},
+    "spec": {"selector": "app == 'nobody'"},
+}
+NETWORKS = {
+    "metadata": {"name": "networks", "namespace": "demo"},
+    "spec": {"nets": ["192.0.2.0/24"]},
+}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +110,11 @@ NETWORKS = {"metadata": {"name": "networks", "namespace": "demo"}, "spec": {"net
 )
 @pytest.mark.parametrize("node", ["linux-1", "windows-2022"])
 def test_policy_is_lost_on_a_node_after_what_is_no_policys_business(
-    after: str, resource: str, made: dict[str, Any] | None, node: str, monkeypatch: pytest.MonkeyPatch
+    after: str,
+    resource: str,
+    made: dict[str, Any] | None,
+    node: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(policy_lost, "NEW", 0.0)
 
@@ -107,7 +123,13 @@ def test_policy_is_lost_on_a_node_after_what_is_no_policys_business(
             b = faulty.calico
             lost, attached = await b.pod("lost", node)
             kept, _ = await b.pod("kept", "linux-2")
-            await b.client.patch("pods", "lost", {"status": {"podIP": attached.address}}, "demo", subresource="status")
+            await b.client.patch(
+                "pods",
+                "lost",
+                {"status": {"podIP": attached.address}},
+                "demo",
+                subresource="status",
+            )
             touched = made is None or after.endswith("labels")
             if made and touched:
                 await b.client.create(resource, made)
@@ -141,7 +163,10 @@ def test_a_new_pod_loses_its_policy_for_one_way_once_it_has_an_address(
 ) -> None:
     async def run() -> None:
         async with lab() as made:
-            b, lost = made.calico, {"node": "linux-1", "after": "pod-replaced", "of": "egress", **narrow}
+            b, lost = (
+                made.calico,
+                {"node": "linux-1", "after": "pod-replaced", "of": "egress", **narrow},
+            )
             _, before = await b.pod("before", "linux-1", app="web")
             await b.client.create(POLICIES, DENY)
             await made.injector.inject("policy-lost", lost)
@@ -150,10 +175,14 @@ def test_a_new_pod_loses_its_policy_for_one_way_once_it_has_an_address(
             pod = await b.client.create("pods", {"metadata": named, "spec": spec})
             await b.until(lambda: b.program(pod) and b.program(pod).ingress)
             assert not made.rules("linux-1"), "it has no address yet"
-            address = {"metadata": {"annotations": {"cni.projectcalico.org/podIP": "192.168.9.7/32"}}}
+            address = {
+                "metadata": {"annotations": {"cni.projectcalico.org/podIP": "192.168.9.7/32"}}
+            }
             await b.client.patch("pods", "after", address, "demo")
             await b.until(lambda: made.dataplane.faults)
             what = None if of_these is None else of_these.format(before=before.address)
-            assert made.rules("linux-1") == ([] if what is None else [f"f_policy: ip saddr 192.168.9.7 {what}accept"])
+            assert made.rules("linux-1") == (
+                [] if what is None else [f"f_policy: ip saddr 192.168.9.7 {what}accept"]
+            )
 
     asyncio.run(run())

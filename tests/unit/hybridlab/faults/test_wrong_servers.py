@@ -20,7 +20,9 @@ def port(name: str, *backends: str, target: int = 8080) -> ServicePort:
     )  # fmt: skip
 
 
-def test_services_get_the_backends_of_others_that_serve_the_same_port_until_the_fault_is_healed() -> None:
+def test_services_get_the_backends_of_others_that_serve_the_same_port_until_the_fault_is_healed() -> (
+    None
+):
     async def run() -> None:
         async with lab() as made:
             gate = ServiceGate(made.dataplane.plane)
@@ -44,7 +46,10 @@ def test_services_get_the_backends_of_others_that_serve_the_same_port_until_the_
 def test_services_lose_their_node_ports_alone_and_get_them_back() -> None:
     async def run() -> None:
         async with lab() as made:
-            gate, true = ServiceGate(made.dataplane.plane), replace(port("a", "192.168.0.1"), node_port=30080)
+            gate, true = (
+                ServiceGate(made.dataplane.plane),
+                replace(port("a", "192.168.0.1"), node_port=30080),
+            )
             await gate.set_services("linux-1", ServiceTable(ports=(true,)))
             await gate.bend("fault", "no-node-ports", ["linux-1"])
             assert made.dataplane.services["linux-1"].ports == (replace(true, node_port=None),)
@@ -57,7 +62,10 @@ def test_services_lose_their_node_ports_alone_and_get_them_back() -> None:
 def test_a_service_that_lost_its_last_backend_gets_none_again_until_the_fault_is_healed() -> None:
     async def run() -> None:
         async with lab() as made:
-            gate, full = ServiceGate(made.dataplane.plane), ServiceTable(ports=(port("a", "192.168.0.1"), port("new")))
+            gate, full = (
+                ServiceGate(made.dataplane.plane),
+                ServiceTable(ports=(port("a", "192.168.0.1"), port("new"))),
+            )
             empty = ServiceTable(ports=(port("a"), port("new")))
             both = ServiceTable(ports=(port("a", "192.168.0.1"), port("new", "192.168.0.2")))
             await gate.bend("fault", "never-again", ["linux-1"])
@@ -90,9 +98,15 @@ def test_unready_backends_are_used_until_the_fault_is_healed() -> None:
 def test_ports_and_datagrams_are_led_elsewhere_until_the_fault_is_healed() -> None:
     async def run() -> None:
         async with lab() as made:
-            gate, tcp = ServiceGate(made.dataplane.plane), port("ns/a:http", "192.168.0.1", "192.168.0.2")
+            gate, tcp = (
+                ServiceGate(made.dataplane.plane),
+                port("ns/a:http", "192.168.0.1", "192.168.0.2"),
+            )
             other = replace(port("ns/a:other", "192.168.0.1", target=8087), port=81)
-            udp, b = replace(tcp, protocol="udp", name="ns/a:udp", node_port=30080), port("ns/b:x", "192.168.0.3")
+            udp, b = (
+                replace(tcp, protocol="udp", name="ns/a:udp", node_port=30080),
+                port("ns/b:x", "192.168.0.3"),
+            )
             for way, wrong in {
                 "first-port": (tcp, replace(other, backends=tcp.backends), udp, b),
                 "first-of-datagrams": (tcp, other, replace(udp, backends=udp.backends[:1]), b),
@@ -118,7 +132,9 @@ def test_pods_of_that_node_are_asked_in_place_of_their_neighbours() -> None:
             await made.calico.pod("a", "linux-1")
             await made.injector.inject("pods-swapped", {"node": "linux-1"})
             (rule,) = made.rules("linux-1")
-            assert rule.startswith("f_dnat: meta l4proto { tcp, udp } th dport 8080 dnat ip to ip daddr map { ")
+            assert rule.startswith(
+                "f_dnat: meta l4proto { tcp, udp } th dport 8080 dnat ip to ip daddr map { "
+            )
             (block,) = made.calico.calico.ipam.blocks_of("linux-1")
             first = block.cidr[0]
             assert f"{first} : {first + 1}, {first + 1} : {first}" in rule

@@ -23,7 +23,9 @@ def tuple_of(source: str, destination: str, protocol: int, ports: tuple[int, int
     return attribute(1 | NESTED, addresses) + attribute(2 | NESTED, numbers)
 
 
-def entry(client: str, server: str, protocol: int, state: int | None = None, answers_from: int = 80) -> bytes:
+def entry(
+    client: str, server: str, protocol: int, state: int | None = None, answers_from: int = 80
+) -> bytes:
     """As nf_conntrack_netlink writes it, with what it writes beside what is read."""
     body = struct.pack("!BBH", socket.AF_INET, 0, 0)
     body += attribute(1 | NESTED, tuple_of(client, server, protocol, (41000, 80)))
@@ -32,7 +34,11 @@ def entry(client: str, server: str, protocol: int, state: int | None = None, ans
     if state is not None:
         told = attribute(1, bytes([state])) + attribute(2, b"\x07") + attribute(3, b"\x07")
         body += attribute(4 | NESTED, attribute(1 | NESTED, told))
-    body += attribute(8, struct.pack("!I", 5)) + attribute(12, struct.pack("!I", 7)) + attribute(11, b"\0\0\0\1")
+    body += (
+        attribute(8, struct.pack("!I", 5))
+        + attribute(12, struct.pack("!I", 7))
+        + attribute(11, b"\0\0\0\1")
+    )
     return struct.pack("IHHII", 16 + len(body), 0x100, 2, 0, 0) + body
 
 
@@ -66,7 +72,8 @@ def table() -> ConntrackSocket:
 
 def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
     assert [
-        (tracked.protocol, tracked.original.source, tracked.state, tracked.mark) for tracked in table.entries()
+        (tracked.protocol, tracked.original.source, tracked.state, tracked.mark)
+        for tracked in table.entries()
     ] == [
         ("tcp", "10.0.7.1", "ESTABLISHED", 5),
         ("tcp", "10.0.7.2", "TIME_WAIT", 5),
@@ -86,7 +93,16 @@ def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
         (concerning(["10.0.7.2", "10.0.7.4"]), ["10.0.7.2", "10.0.7.4"]),
         (concerning([]), []),
     ],
-    ids=["alive", "datagrams to an address", "to a port", "to neither", "concerning two", "concerning none"],
+    ids=[
+        "alive",
+        "datagrams to an address",
+        "to a port",
+        "to neither",
+        "concerning two",
+        "concerning none",
+    ],
 )
-def test_only_those_that_are_worth_it_are_decoded(table: ConntrackSocket, worth: Worth, told: list[str]) -> None:
+def test_only_those_that_are_worth_it_are_decoded(
+    table: ConntrackSocket, worth: Worth, told: list[str]
+) -> None:
     assert [tracked.original.source for tracked in table.entries(worth)] == told

@@ -27,13 +27,18 @@ def lines(handler: log.BoundedHandler) -> list[str]:
     return str(handler.stream.getvalue()).splitlines()
 
 
-def test_a_message_is_written_ten_times_and_counted_from_then_on(handler: log.BoundedHandler) -> None:
+def test_a_message_is_written_ten_times_and_counted_from_then_on(
+    handler: log.BoundedHandler,
+) -> None:
     for number in range(294_914):
         say(handler, f"socket {number} of 0x7f{number:x} cannot be accepted")
     say(handler, "something else")
     found = lines(handler)
     assert [line for line in found if "repeated" not in line] == [
-        *(f"lab ERROR asyncio: socket {number} of 0x7f{number:x} cannot be accepted" for number in range(10)),
+        *(
+            f"lab ERROR asyncio: socket {number} of 0x7f{number:x} cannot be accepted"
+            for number in range(10)
+        ),
         "lab ERROR asyncio: something else",
     ]
     assert [line.split(":")[0] for line in found if "repeated" in line] == [
@@ -50,10 +55,16 @@ def test_a_log_has_a_size_and_says_that_it_is_full(
 ) -> None:
     words = "".join(chr(97 + number) for number in range(26)) * 400
     for number in range(2000):
-        say(handler, f"{chr(97 + number % 26)}{chr(97 + number // 26 % 26)}{chr(97 + number // 676)}{words}")
+        say(
+            handler,
+            f"{chr(97 + number % 26)}{chr(97 + number // 26 % 26)}{chr(97 + number // 676)}{words}",
+        )
     found = str(handler.stream.getvalue())
     assert log.SIZE - 11_000 < len(found) < log.SIZE + 200
-    assert found.splitlines()[-1] == "this log is full (8 MB): from here on repetitions alone are counted"
+    assert (
+        found.splitlines()[-1]
+        == "this log is full (8 MB): from here on repetitions alone are counted"
+    )
 
 
 def test_a_lack_of_open_files_is_told_and_not_logged(
@@ -61,6 +72,10 @@ def test_a_lack_of_open_files_is_told_and_not_logged(
 ) -> None:
     told: list[str] = []
     monkeypatch.setattr(open_files, "_listeners", [told.append])
-    say(handler, "socket.accept() out of system resource", OSError(errno.EMFILE, "Too many open files"))
+    say(
+        handler,
+        "socket.accept() out of system resource",
+        OSError(errno.EMFILE, "Too many open files"),
+    )
     assert len(told) == 1
     assert lines(handler) == []

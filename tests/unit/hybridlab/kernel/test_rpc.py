@@ -91,7 +91,11 @@ def test_arguments_and_results_arrive_as_the_protocols_types() -> None:
             assert await store.put(Box("b", (1, 2)), at="floor") == Box("b", (1, 2))
             assert await store.put(box=None) is None
             assert await store.rules([("in", "drop")]) == {"in": ["drop"]}
-            assert answering.given == [(Box("b", (1, 2)), "floor"), (None, "shelf"), [("in", "drop")]]
+            assert answering.given == [
+                (Box("b", (1, 2)), "floor"),
+                (None, "shelf"),
+                [("in", "drop")],
+            ]
 
     run(scenario)
 
@@ -113,7 +117,9 @@ def test_a_refusal_is_the_callers_error_and_names_the_call() -> None:
         (None, "it takes box, at, not None"),
     ],
 )
-def test_arguments_of_another_shape_never_reach_the_implementation(params: object, words: str) -> None:
+def test_arguments_of_another_shape_never_reach_the_implementation(
+    params: object, words: str
+) -> None:
     async def scenario() -> None:
         async with shop() as (_, answering, channel):
             with pytest.raises(Exception, match=words):

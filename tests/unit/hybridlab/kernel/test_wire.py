@@ -50,7 +50,9 @@ def test_calls_cross_with_shapes_and_answers_may_overtake_each_other() -> None:
 
     async def scenario() -> None:
         async with line({"echo": echo}) as (caller, _):
-            slow = asyncio.ensure_future(caller.call("echo", {"wait": 0.05, "shape": Shape("a", (1, 2))}))
+            slow = asyncio.ensure_future(
+                caller.call("echo", {"wait": 0.05, "shape": Shape("a", (1, 2))})
+            )
             assert await caller.call("echo", {"wait": 0}) == {"wait": 0}
             assert not slow.done()
             assert (await slow)["shape"] == {"name": "a", "sizes": [1, 2]}
@@ -110,7 +112,10 @@ def test_descriptors_belong_to_their_message_in_both_directions() -> None:
                         os.close(fd)
                 text = os.read(fds[0], 1000).decode()
                 os.close(fds[0])
-                assert (result, text) == (number % 4, f"{number} {[f'{number}.{i}' for i in range(number % 4)]}")
+                assert (result, text) == (
+                    number % 4,
+                    f"{number} {[f'{number}.{i}' for i in range(number % 4)]}",
+                )
 
             await asyncio.gather(*(one(number) for number in range(40)))
         assert open_descriptors() == before
@@ -129,7 +134,9 @@ def test_messages_larger_than_the_sockets_buffer_keep_their_order_and_descriptor
         async with line({"length": length}) as (caller, _):
             null = os.open(os.devnull, os.O_RDONLY)
             sizes = [3_000_000, 10, 1_000_000, 0]
-            calls = [caller.call("length", "x" * size, fds=[null] * i) for i, size in enumerate(sizes)]
+            calls = [
+                caller.call("length", "x" * size, fds=[null] * i) for i, size in enumerate(sizes)
+            ]
             assert await asyncio.gather(*calls) == [[size, i] for i, size in enumerate(sizes)]
             os.close(null)
         assert open_descriptors() == before
@@ -162,7 +169,10 @@ def test_cancelling_a_call_cancels_its_handler() -> None:
 def test_events_arrive_in_order() -> None:
     async def scenario() -> None:
         seen: asyncio.Queue[Any] = asyncio.Queue()
-        async with line(on_event=lambda event, params: seen.put_nowait((event, params))) as (_, answerer):
+        async with line(on_event=lambda event, params: seen.put_nowait((event, params))) as (
+            _,
+            answerer,
+        ):
             for number in range(3):
                 answerer.emit("exit", number)
             assert [await seen.get() for _ in range(3)] == [("exit", 0), ("exit", 1), ("exit", 2)]
@@ -201,7 +211,9 @@ def test_a_line_that_is_no_json_ends_the_channel_with_the_reason() -> None:
         ours, theirs = socket.socketpair()
         channel = Channel(ours, peer="labd")
         theirs.sendall(b"Traceback (most recent call last)\n")
-        assert await channel.wait_closed() == "not a JSON line: b'Traceback (most recent call last)'"
+        assert (
+            await channel.wait_closed() == "not a JSON line: b'Traceback (most recent call last)'"
+        )
         theirs.close()
 
     run(scenario())

@@ -46,7 +46,10 @@ class Town:
     def states(self, node: str) -> dict[object, object]:
         addresses = {machine.address: name for name, machine in self.machines.items()}
         rows = self.listed(node, "get-bgppeer")
-        return {addresses.get(str(row["PeerIPAddress"]), "beyond"): row["ConnectivityStatus"] for row in rows}
+        return {
+            addresses.get(str(row["PeerIPAddress"]), "beyond"): row["ConnectivityStatus"]
+            for row in rows
+        }
 
 
 @pytest.fixture
@@ -63,10 +66,14 @@ def test_in_the_mesh_everybody_learns_of_everybody_by_the_owners_own_address(tow
     by = {town.facts.blocks[route.cidr].node: route.via for route in routes.direct}
     assert by[W1] == town.machines[W1].address
     assert set(town.states(W1).values()) == {"Connected"}
-    assert town.listed(W1, "get-bgprouter") == [{"BgpIdentifier": town.machines[W1].address, "LocalASN": 64512}]
+    assert town.listed(W1, "get-bgprouter") == [
+        {"BgpIdentifier": town.machines[W1].address, "LocalASN": 64512}
+    ]
     assert town.listed(W1, "get-bgpcustomroute")[0]["Network"] == list(town.facts.own_blocks(W1))
     assert {row["LearnedFromPeer"] for row in town.listed(W1, "get-bgprouteinformation")} == {
-        f"Mesh_{machine.address.replace('.', '_')}" for name, machine in town.machines.items() if name != W1
+        f"Mesh_{machine.address.replace('.', '_')}"
+        for name, machine in town.machines.items()
+        if name != W1
     }
 
 
@@ -75,7 +82,9 @@ def test_a_borrowed_address_is_routed_to_its_borrower(town: Town) -> None:
     borrowed = cidr.replace(".0/26", ".9")
     town.facts.blocks[cidr] = BlockFacts(cidr=cidr, node=L2, borrowed=((borrowed, W1),))
     routes = town.plane.program(L1, town.facts, {}, None).routes.direct
-    assert {route.cidr: route.via for route in routes}[f"{borrowed}/32"] == town.machines[W1].address
+    assert {route.cidr: route.via for route in routes}[f"{borrowed}/32"] == town.machines[
+        W1
+    ].address
 
 
 def test_a_node_that_has_not_announced_itself_is_nobodys_peer(town: Town) -> None:
@@ -151,17 +160,24 @@ def test_without_the_mesh_only_peers_by_name_or_selector_learn(town: Town) -> No
 
 
 @pytest.mark.parametrize(
-    ("number", "state", "learned"), [(64600, "Connected", ["203.0.113.0/24"]), (64601, "Connecting", [])]
+    ("number", "state", "learned"),
+    [(64600, "Connected", ["203.0.113.0/24"]), (64601, "Connecting", [])],
 )
 def test_a_router_is_the_peer_of_who_is_told_of_it_by_its_own_number(
     number: int, state: str, learned: list[str]
 ) -> None:
-    town = Town("network.plane.routers=[{address: 10.0.0.250, asn: 64600, networks: [203.0.113.0/24]}]")
+    town = Town(
+        "network.plane.routers=[{address: 10.0.0.250, asn: 64600, networks: [203.0.113.0/24]}]"
+    )
     assert "beyond" not in town.states(W1)
     town.facts.peers["beyond"] = {"peerIP": "10.0.0.250", "asNumber": number, "node": W1}
     assert town.states(W1)["beyond"] == state
     assert "beyond" not in town.states(W2)
-    rows = [row for row in town.listed(W1, "get-bgprouteinformation") if row["LearnedFromPeer"] == "Node_10_0_0_250"]
+    rows = [
+        row
+        for row in town.listed(W1, "get-bgprouteinformation")
+        if row["LearnedFromPeer"] == "Node_10_0_0_250"
+    ]
     assert [row["DestinationNetwork"] for row in rows] == learned
     assert {row["NextHop"] for row in rows} <= {"10.0.0.250"}
     for node, networks in ((W1, learned), (W2, [])):
@@ -169,8 +185,12 @@ def test_a_router_is_the_peer_of_who_is_told_of_it_by_its_own_number(
         assert [route.cidr for route in routes if route.via == "10.0.0.250"] == networks
 
 
-@pytest.mark.parametrize("address", ["fd00::1", "[fd00::1]:179", "2001:db8::a:b", "10.0.0.250:1790", "10.0.0.250"])
-def test_a_peer_of_another_family_leaves_sessions_and_routes_as_they_are(town: Town, address: str) -> None:
+@pytest.mark.parametrize(
+    "address", ["fd00::1", "[fd00::1]:179", "2001:db8::a:b", "10.0.0.250:1790", "10.0.0.250"]
+)
+def test_a_peer_of_another_family_leaves_sessions_and_routes_as_they_are(
+    town: Town, address: str
+) -> None:
     before = town.laid(W1), town.laid(L1)
     town.facts.peers["beyond"] = {"peerIP": address, "asNumber": 64600}
     assert (town.laid(W1), town.laid(L1)) == before
@@ -191,7 +211,11 @@ def test_a_reflector_hands_on_what_it_learns_unless_it_is_a_windows_node(
 
 def test_linux_nodes_alone_announce_service_networks(town: Town) -> None:
     town.facts.peering["default"] = {"serviceClusterIPs": [{"cidr": "10.96.0.0/12"}]}
-    learned = [row for row in town.listed(W1, "get-bgprouteinformation") if row["DestinationNetwork"] == "10.96.0.0/12"]
+    learned = [
+        row
+        for row in town.listed(W1, "get-bgprouteinformation")
+        if row["DestinationNetwork"] == "10.96.0.0/12"
+    ]
     assert {str(row["NextHop"]) for row in learned} == {
         machine.address for machine in town.machines.values() if machine.os == "linux"
     }
@@ -202,12 +226,19 @@ def test_linux_nodes_alone_announce_service_networks(town: Town) -> None:
 
 def test_nodes_have_numbers_of_their_own_or_the_clusters(town: Town) -> None:
     town.facts.peering["default"] = {"asNumber": 65001}
-    town.facts.ends[L2] = end_of(town.machines[L2].address, {"annotations": {table.AS_NUMBER: "65002"}})
+    town.facts.ends[L2] = end_of(
+        town.machines[L2].address, {"annotations": {table.AS_NUMBER: "65002"}}
+    )
     numbers = {row["PeerIPAddress"]: row["PeerASN"] for row in town.listed(W1, "get-bgppeer")}
-    assert (numbers[town.machines[L1].address], numbers[town.machines[L2].address]) == (65001, 65002)
+    assert (numbers[town.machines[L1].address], numbers[town.machines[L2].address]) == (
+        65001,
+        65002,
+    )
 
 
-def test_linux_nodes_tell_their_status_and_windows_nodes_only_where_a_fault_has_it_so(town: Town) -> None:
+def test_linux_nodes_tell_their_status_and_windows_nodes_only_where_a_fault_has_it_so(
+    town: Town,
+) -> None:
     assert town.plane.node_status(L1) == {"agent": {"birdV4": {"state": "Ready"}}}
     assert town.plane.node_status(W1) is None
     town.bgp.faults["one"] = ("reported", W1)
@@ -220,6 +251,9 @@ def test_linux_nodes_tell_their_status_and_windows_nodes_only_where_a_fault_has_
 def test_a_windows_node_has_a_kubeconfig_beside_its_cni_configuration(town: Town) -> None:
     windows = town.plane.windows_node(town.machines[W1], "10-calico.conflist")
     fresh = windows.cni_files
-    assert [path.rpartition("\\")[2] for path in fresh] == ["10-calico.conflist", "calico-kubeconfig"]
+    assert [path.rpartition("\\")[2] for path in fresh] == [
+        "10-calico.conflist",
+        "calico-kubeconfig",
+    ]
     windows.old_tokens["one"] = 1_700_000_000.0
     assert windows.cni_files != fresh

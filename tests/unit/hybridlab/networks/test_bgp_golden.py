@@ -39,7 +39,8 @@ def windows(plane: L2Bridge) -> WindowsNode:
 
 def test_networks_of_a_windows_node(windows: WindowsNode) -> None:
     shown = {
-        network.name: hns_objects.network(network, windows.machine.address, ()) for network in windows.hns.networks
+        network.name: hns_objects.network(network, windows.machine.address, ())
+        for network in windows.hns.networks
     }
     assert shown.keys() == HNS["networks"].keys()
     for name, wanted in HNS["networks"].items():
@@ -75,5 +76,7 @@ def test_routes_of_a_linux_node(plane: L2Bridge) -> None:
     routes = plane.program(one, facts, {}, None).routes
     assert {route.protocol for route in routes.direct} == {routes.own_protocol} == {BIRD}
     lines = [f"blackhole {cidr} proto bird" for cidr in routes.own_blocks]
-    lines += [f"{route.cidr} via {route.via} dev {plane.device} proto bird" for route in routes.direct]
+    lines += [
+        f"{route.cidr} via {route.via} dev {plane.device} proto bird" for route in routes.direct
+    ]
     assert lines == (GOLDEN / "routes.txt").read_text().splitlines()

@@ -11,7 +11,10 @@ from tests.unit.hybridlab.networks.test_bgp import L1, L2, W1, Town
 
 def told(town: Town, node: str) -> dict[str, tuple[str, str]]:
     """Name of each protocol to its state and what is said of it."""
-    return {str(row["name"]): (str(row["state"]), str(row["info"])) for row in town.listed(node, "show protocols")}
+    return {
+        str(row["name"]): (str(row["state"]), str(row["info"]))
+        for row in town.listed(node, "show protocols")
+    }
 
 
 def name(town: Town, node: str) -> str:
@@ -21,7 +24,9 @@ def name(town: Town, node: str) -> str:
 def test_a_healthy_mesh_is_established() -> None:
     town = Town()
     seen = told(town, L1)
-    assert set(seen) == {"static1", "kernel1", "device1", "direct1"} | {name(town, n) for n in town.machines if n != L1}
+    assert set(seen) == {"static1", "kernel1", "device1", "direct1"} | {
+        name(town, n) for n in town.machines if n != L1
+    }
     assert {seen[name(town, node)] for node in (L2, W1)} == {("up", "Established")}
 
 
@@ -29,10 +34,14 @@ def test_a_healthy_mesh_is_established() -> None:
     ("what", "where"),
     [("down", frozenset((L1, W1))), ("unrendered", W1), ("stopped", (W1, "RemoteAccess"))],
 )
-def test_a_session_that_is_not_up_waits_at_the_end_that_others_come_to(what: Wrong, where: object) -> None:
+def test_a_session_that_is_not_up_waits_at_the_end_that_others_come_to(
+    what: Wrong, where: object
+) -> None:
     town = Town()
     town.bgp.faults["f"] = (what, where)
-    assert told(town, L1)[name(town, W1)] == ("start", "Passive"), "as was seen where Windows has no BGP (calico#11714)"
+    assert told(town, L1)[name(town, W1)] == ("start", "Passive"), (
+        "as was seen where Windows has no BGP (calico#11714)"
+    )
     assert told(town, L1)[name(town, L2)] == ("up", "Established")
 
 

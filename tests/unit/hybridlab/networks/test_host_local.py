@@ -25,7 +25,8 @@ def source() -> HostLocal:
 
 
 @pytest.mark.parametrize(
-    ("node", "first", "count"), [("linux-1", "192.168.1.2", 253), ("windows-2022", "192.168.4.3", 252)]
+    ("node", "first", "count"),
+    [("linux-1", "192.168.1.2", 253), ("windows-2022", "192.168.4.3", 252)],
 )
 def test_a_nodes_pods_have_its_pod_cidr_but_for_what_is_kept(
     source: HostLocal, node: str, first: str, count: int
@@ -33,12 +34,16 @@ def test_a_nodes_pods_have_its_pod_cidr_but_for_what_is_kept(
     network = first.rpartition(".")[0]
     given = [source.assign(node, f"h{number}", {}) for number in range(count)]
     assert (given[0], given[-1], len(set(given))) == (first, f"{network}.254", count)
-    with pytest.raises(AddressError, match=rf"no IP addresses available in range set: {first}-{network}\.254"):
+    with pytest.raises(
+        AddressError, match=rf"no IP addresses available in range set: {first}-{network}\.254"
+    ):
         source.assign(node, "one more", {})
 
 
 def test_what_was_freed_comes_last(source: HostLocal) -> None:
-    assert [source.assign("linux-1", name, {}) for name in "abc"] == [f"192.168.1.{tail}" for tail in (2, 3, 4)]
+    assert [source.assign("linux-1", name, {}) for name in "abc"] == [
+        f"192.168.1.{tail}" for tail in (2, 3, 4)
+    ]
     assert (source.release("b"), source.release("b")) == (("192.168.1.3",), ())
     assert source.assign("linux-1", "d", {}) == "192.168.1.5"
     for tail in range(6, 255):
@@ -48,18 +53,25 @@ def test_what_was_freed_comes_last(source: HostLocal) -> None:
 
 def test_a_pod_may_name_a_free_address_of_its_node(source: HostLocal) -> None:
     assert source.assign("windows-2022", "a", {}, Wish(address="192.168.4.77")) == "192.168.4.77"
-    with pytest.raises(AddressError, match=r"requested IP address 192\.168\.4\.77 is not available in range set"):
+    with pytest.raises(
+        AddressError, match=r"requested IP address 192\.168\.4\.77 is not available in range set"
+    ):
         source.assign("windows-2022", "b", {}, Wish(address="192.168.4.77"))
     for kept in ("192.168.4.2", "192.168.1.9"):
         with pytest.raises(AddressError, match="failed to allocate all requested IPs"):
             source.assign("windows-2022", "c", {}, Wish(address=kept))
-    assert source.network_of("192.168.4.77") == source.own_network("windows-2022") == "192.168.4.0/24"
+    assert (
+        source.network_of("192.168.4.77") == source.own_network("windows-2022") == "192.168.4.0/24"
+    )
 
 
 def test_objects_and_files_say_host_local() -> None:
     profile = load("bgp", SETTINGS)
     plane = plane_of(profile)
-    assert operator.installation(profile, plane)["spec"]["cni"] == {"type": "Calico", "ipam": {"type": "HostLocal"}}
+    assert operator.installation(profile, plane)["spec"]["cni"] == {
+        "type": "Calico",
+        "ipam": {"type": "HostLocal"},
+    }
     for config in operator.cni_config_maps(profile, plane, plane.declared()):
         plugin = json.loads(config["data"]["config"])["plugins"][0]
         assert plugin["ipam"] == {"type": "host-local", "subnet": "usePodCidr"}
@@ -84,7 +96,11 @@ def test_a_nodes_pod_cidr_is_routed_as_a_block() -> None:
     ("profile", "more", "said"),
     [
         ("default", (), "network.plane is vxlan, which Calico has with its own IPAM alone"),
-        ("bgp", ("network.pod_cidr=192.168.0.0/22",), "192.168.0.0/22 has no /24 for each of 6 nodes"),
+        (
+            "bgp",
+            ("network.pod_cidr=192.168.0.0/22",),
+            "192.168.0.0/22 has no /24 for each of 6 nodes",
+        ),
     ],
 )
 def test_where_it_cannot_be_it_is_refused(profile: str, more: tuple[str, ...], said: str) -> None:
@@ -93,7 +109,9 @@ def test_where_it_cannot_be_it_is_refused(profile: str, more: tuple[str, ...], s
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(("profile", "claims", "starts"), [("bgp", True, True), ("manual-bgp", False, False)])
+@pytest.mark.parametrize(
+    ("profile", "claims", "starts"), [("bgp", True, True), ("manual-bgp", False, False)]
+)
 def test_as_shipped_startup_on_windows_claims_a_block_or_by_hand_never_ends(
     profile: str, *, claims: bool, starts: bool
 ) -> None:

@@ -10,7 +10,15 @@ from hybridlab.calico.address_wishes import wish_of
 from hybridlab.calico.ipam_objects import affinity_object, block_object, handle_object
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.networks.contract.addresses import AddressError, Wish
-from hybridlab.networks.ipam.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool
+from hybridlab.networks.ipam.ipam import (
+    BLOCK_LIMIT,
+    EXHAUSTED,
+    IPAM,
+    NO_POOL,
+    STRICT_AFFINITY,
+    IPAMError,
+    Pool,
+)
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import NodeGroup
@@ -29,7 +37,9 @@ def ipam(cidr: str = "192.168.0.0/24", size: int = 26, **settings: object) -> IP
     return IPAM(nodes, pools, **{"strict_affinity": True, **settings})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("size", "pods"), [(24, 252), (25, 124), (26, 60), (27, 28), (28, 12), (29, 4)])
+@pytest.mark.parametrize(
+    ("size", "pods"), [(24, 252), (25, 124), (26, 60), (27, 28), (28, 12), (29, 4)]
+)
 def test_windows_reserves_four_addresses_whatever_the_blocks_size(size: int, pods: int) -> None:
     subject = ipam("192.168.0.0/16", size)
     block = subject.ensure_block("w")
@@ -61,7 +71,10 @@ def test_linux_uses_every_address_and_takes_more_blocks() -> None:
     given = [subject.assign("l", f"h{number}", POD) for number in range(9)]
     assert given[0] == "192.168.0.0"
     assert given[8] == "192.168.0.8"
-    assert [str(block.cidr) for block in subject.blocks_of("l")] == ["192.168.0.0/29", "192.168.0.8/29"]
+    assert [str(block.cidr) for block in subject.blocks_of("l")] == [
+        "192.168.0.0/29",
+        "192.168.0.8/29",
+    ]
 
 
 def test_max_blocks_per_host_limits_linux() -> None:
@@ -78,7 +91,10 @@ def test_the_address_that_was_freed_longest_ago_is_used_first() -> None:
         subject.assign("l", f"h{number}", POD)
     subject.release("h5")
     subject.release("h1")
-    assert [subject.assign("l", f"n{number}", POD) for number in range(2)] == ["192.168.0.5", "192.168.0.1"]
+    assert [subject.assign("l", f"n{number}", POD) for number in range(2)] == [
+        "192.168.0.5",
+        "192.168.0.1",
+    ]
 
 
 def test_with_strict_affinity_nobody_borrows_from_windows() -> None:
@@ -133,7 +149,9 @@ def test_pools_that_are_disabled_or_not_for_the_node_are_not_used() -> None:
     assert subject.assign("m", "b", POD) == "10.3.0.0"
 
 
-def test_unreserved_the_next_windows_pod_gets_the_host_endpoints_address_and_reserving_again_waits_for_it() -> None:
+def test_unreserved_the_next_windows_pod_gets_the_host_endpoints_address_and_reserving_again_waits_for_it() -> (
+    None
+):
     subject = ipam()
     subject.ensure_block("w")
     subject.unreserve("w")
@@ -169,7 +187,11 @@ def test_handles_and_affinities() -> None:
     subject.assign("l", "Calico.ABC", POD)
     handle = handle_object("Calico.ABC", subject.of_handle("Calico.ABC"))
     assert handle["metadata"]["name"] == "calico.abc"
-    assert handle["spec"] == {"handleID": "Calico.ABC", "block": {"192.168.0.0/29": 1}, "deleted": False}
+    assert handle["spec"] == {
+        "handleID": "Calico.ABC",
+        "block": {"192.168.0.0/29": 1},
+        "deleted": False,
+    }
     affinity = affinity_object(subject.blocks_of("l")[0], CalicoResources(load("default")))
     assert affinity["metadata"]["name"] == "l-192-168-0-0-29"
     assert affinity["spec"] == {
@@ -221,10 +243,15 @@ def test_within_the_pools_of_a_request_windows_has_one_block() -> None:
     [
         (("nowhere",), 'error parsing pool "nowhere": invalid CIDR address: nowhere'),
         (("40.0.0.0/24",), r"the given pool \(40\.0\.0\.0/24\) does not exist, or is not enabled"),
-        (("second", "default"), r"the given pool \(192\.168\.0\.0/24\) does not exist, or is not enabled"),
+        (
+            ("second", "default"),
+            r"the given pool \(192\.168\.0\.0/24\) does not exist, or is not enabled",
+        ),
     ],
 )
-def test_a_pool_that_is_not_there_or_disabled_is_refused(pools: tuple[str, ...], refusal: str) -> None:
+def test_a_pool_that_is_not_there_or_disabled_is_refused(
+    pools: tuple[str, ...], refusal: str
+) -> None:
     with pytest.raises(IPAMError, match=refusal):
         two_pools(disabled=True).assign("w", "h", POD, Wish(pools=pools))
 
@@ -238,7 +265,9 @@ def test_an_address_that_is_asked_for_is_given_once_with_a_block_of_its_own() ->
         subject.assign("w", "h3", POD, Wish(address="10.9.0.70"))
     with pytest.raises(IPAMError, match="address already assigned in block"):
         subject.assign("w", "h4", POD, Wish(address="10.9.0.65"))  # the gateway's
-    with pytest.raises(IPAMError, match=r"Block affinity \(host:w\) does not match provided \(l:host\)"):
+    with pytest.raises(
+        IPAMError, match=r"Block affinity \(host:w\) does not match provided \(l:host\)"
+    ):
         subject.assign("l", "h5", POD, Wish(address="10.9.0.80"))
     with pytest.raises(IPAMError, match=r"172\.16\.0\.1 is not in a configured pool"):
         subject.assign("l", "h6", POD, Wish(address="172.16.0.1"))
@@ -250,7 +279,9 @@ def test_annotations_are_wishes_and_a_pods_go_before_its_namespaces() -> None:
     assert wish_of({}, {}) == Wish()
     assert wish_of({}, {pools: '["a"]'}) == Wish(pools=("a",))
     assert wish_of({pools: '["b", "c"]'}, {pools: '["a"]'}) == Wish(pools=("b", "c"))
-    assert wish_of({"cni.projectcalico.org/ipAddrs": '["10.9.0.9"]'}, {}) == Wish(address="10.9.0.9")
+    assert wish_of({"cni.projectcalico.org/ipAddrs": '["10.9.0.9"]'}, {}) == Wish(
+        address="10.9.0.9"
+    )
 
 
 @pytest.mark.parametrize(
@@ -259,7 +290,11 @@ def test_annotations_are_wishes_and_a_pods_go_before_its_namespaces() -> None:
         ("ipv4pools", "second", "cni.projectcalico.org/ipv4pools: Expecting value"),
         ("ipv4pools", '{"a": 1}', "is no list of strings"),
         ("ipAddrs", '["x"]', "cni.projectcalico.org/ipAddrs: Expected 4 octets"),
-        ("ipAddrs", '["10.9.0.9", "10.9.0.10"]', "not emulated: cni.projectcalico.org/ipAddrs with 2 addresses"),
+        (
+            "ipAddrs",
+            '["10.9.0.9", "10.9.0.10"]',
+            "not emulated: cni.projectcalico.org/ipAddrs with 2 addresses",
+        ),
         ("ipAddrsNoIpam", '["10.9.0.9"]', "requested feature is not enabled: ip_addrs_no_ipam"),
     ],
 )

@@ -28,10 +28,13 @@ def windows(plane: L2Bridge) -> Machine:
     return next(machine for machine in machines(plane.profile) if machine.os == "windows")
 
 
-@pytest.mark.parametrize("version", ["v3.30.3", "v3.30.7", "v3.31.0", "v3.31.4", "v3.32.0", "v3.32.1"])
+@pytest.mark.parametrize(
+    "version", ["v3.30.3", "v3.30.7", "v3.31.0", "v3.31.4", "v3.32.0", "v3.32.1"]
+)
 def test_releases_that_configure_no_bgp_on_windows_are_refused(version: str) -> None:
     with pytest.raises(
-        ProfileError, match=rf"network\.plane is l2bridge: Calico {version} configures no BGP on Windows"
+        ProfileError,
+        match=rf"network\.plane is l2bridge: Calico {version} configures no BGP on Windows",
     ):
         load("bgp", [f"calico.version={version}"])
 
@@ -52,7 +55,10 @@ def test_a_profile_that_wants_a_release_as_it_was_shipped_gets_it() -> None:
     ("router", "why"),
     [
         ("{address: 192.0.2.1, asn: 64600}", r"192\.0\.2\.1 is on no network of nodes"),
-        ("{address: 10.0.0.2, asn: 64600, underlay: true}", "is not the first address of a network of nodes"),
+        (
+            "{address: 10.0.0.2, asn: 64600, underlay: true}",
+            "is not the first address of a network of nodes",
+        ),
         ("{address: router, asn: 64600}", "router"),
         ("{address: 10.0.0.250, asn: 64600, networks: [203.0.113.7/24]}", "has host bits set"),
     ],

@@ -27,7 +27,9 @@ def facts() -> RoutingFacts:
 
 def test_a_borrowed_address_is_routed_to_its_borrower_by_everybody_else() -> None:
     made = facts()
-    made.blocks["192.168.1.0/26"] = BlockFacts(cidr="192.168.1.0/26", node="a", borrowed=(("192.168.1.9", "b"),))
+    made.blocks["192.168.1.0/26"] = BlockFacts(
+        cidr="192.168.1.0/26", node="a", borrowed=(("192.168.1.9", "b"),)
+    )
     ways = {
         node: {block.cidr: block.node_address for block in node_routes(made, node)[0].remote_blocks}
         for node in ("a", "b", "c")
@@ -44,7 +46,10 @@ def test_who_borrows_is_read_from_the_block() -> None:
         "cidr": "192.168.1.0/29",
         "affinity": "host:a",
         "allocations": [0, None, 1, None, None, None, None, None],
-        "attributes": [{"handle_id": "x", "secondary": {"node": "a"}}, {"handle_id": "y", "secondary": {"node": "b"}}],
+        "attributes": [
+            {"handle_id": "x", "secondary": {"node": "a"}},
+            {"handle_id": "y", "secondary": {"node": "b"}},
+        ],
     }
     found = block_facts({"spec": spec})
     assert found == BlockFacts(cidr="192.168.1.0/29", node="a", borrowed=(("192.168.1.2", "b"),))

@@ -44,15 +44,24 @@ NAMESPACED = [
     ("{egress: [{action: Allow}]}", "yyy"),
     ("{ingress: [{action: Deny}], egress: [{action: Allow}]}", "..."),
     ("{ingress: [{action: Allow, source: {notSelector: app == 'client'}}]}", "..."),
-    ("{ingress: [{action: Allow, source: {namespaceSelector: all(), notSelector: app == 'web'}}]}", "yy."),
+    (
+        "{ingress: [{action: Allow, source: {namespaceSelector: all(), notSelector: app == 'web'}}]}",
+        "yy.",
+    ),
     ("{types: [Ingress], egress: [{action: Allow}]}", "..."),
     ("{ingress: [{action: Allow, source: {selector: app == 'client'}}]}", "y.."),
     ("{ingress: [{action: Allow, source: {selector: all()}}]}", "y.."),
     ("{ingress: [{action: Allow, source: {notSelector: app == 'web'}}]}", "y.."),
     ("{ingress: [{action: Allow, source: {namespaceSelector: all()}}]}", "yy."),
     ("{ingress: [{action: Allow, source: {namespaceSelector: team == 'b'}}]}", ".y."),
-    ("{ingress: [{action: Allow, source: {namespaceSelector: team == 'b', selector: app == 'web'}}]}", "..."),
-    ("{ingress: [{action: Allow, source: {namespaceSelector: has(team), selector: app == 'client'}}]}", "yy."),
+    (
+        "{ingress: [{action: Allow, source: {namespaceSelector: team == 'b', selector: app == 'web'}}]}",
+        "...",
+    ),
+    (
+        "{ingress: [{action: Allow, source: {namespaceSelector: has(team), selector: app == 'client'}}]}",
+        "yy.",
+    ),
     ("{ingress: [{action: Allow, source: {namespaceSelector: \"team != 'a'\"}}]}", ".y."),
     ("{ingress: [{action: Allow, source: {namespaceSelector: global()}}]}", "..."),
     ("{ingress: [{action: Allow, source: {serviceAccounts: {names: [robot]}}}]}", "y.."),
@@ -97,7 +106,10 @@ def test_namespaced_ingress(spec: Any, expected: Any) -> None:
     program = made.program("one/web")
     sources = [made.addresses["one/client"], made.addresses["two/client"], OUTSIDE]
     packets = [(source, made.addresses["one/web"], "tcp", 80, 8) for source in sources]
-    assert "".join("y" if made._passes(program.ingress, packet) else "." for packet in packets) == expected
+    assert (
+        "".join("y" if made._passes(program.ingress, packet) else "." for packet in packets)
+        == expected
+    )
 
 
 CLIENTS_SLICE = """
@@ -114,7 +126,11 @@ ports: [{port: 9000, protocol: TCP}]
 def test_egress_to_a_service_is_to_its_backends_ready_or_not_and_their_ports() -> None:
     made = world()
     made.apply(CLIENTS_SLICE.replace("port: 9000", "port: 80"))
-    made.apply(policy("{types: [Egress], egress: [{action: Allow, destination: {services: {name: clients}}}]}"))
+    made.apply(
+        policy(
+            "{types: [Egress], egress: [{action: Allow, destination: {services: {name: clients}}}]}"
+        )
+    )
     assert made.allowed("one/web", "one/client", 80)
     assert not made.allowed("one/web", "one/client", 81)
     assert made.allowed("one/web", "two/client", 80)
@@ -138,10 +154,16 @@ def test_icmp_types() -> None:
         ("", "order: 1", True),
     ],
 )
-def test_the_lower_order_is_asked_first_and_none_is_last(first: str, second: str, allowed: bool) -> None:
+def test_the_lower_order_is_asked_first_and_none_is_last(
+    first: str, second: str, allowed: bool
+) -> None:
     made = world()
-    made.apply(policy(f"{{{first}{', ' if first else ''}ingress: [{{action: Deny}}]}}", name="deny"))
-    made.apply(policy(f"{{{second}{', ' if second else ''}ingress: [{{action: Allow}}]}}", name="allow"))
+    made.apply(
+        policy(f"{{{first}{', ' if first else ''}ingress: [{{action: Deny}}]}}", name="deny")
+    )
+    made.apply(
+        policy(f"{{{second}{', ' if second else ''}ingress: [{{action: Allow}}]}}", name="allow")
+    )
     assert made.allowed("two/client", "one/web") is allowed
 
 
@@ -178,8 +200,14 @@ def test_a_kubernetes_policy_has_order_1000() -> None:
 GLOBAL = [
     # spec; which of one/web, two/web are reached by two/client
     ("{selector: all()}", ".."),
-    ("{selector: app == 'web', ingress: [{action: Allow, source: {selector: app == 'client'}}]}", "yy"),
-    ("{selector: app == 'web', ingress: [{action: Allow, source: {selector: app == 'other'}}]}", ".."),
+    (
+        "{selector: app == 'web', ingress: [{action: Allow, source: {selector: app == 'client'}}]}",
+        "yy",
+    ),
+    (
+        "{selector: app == 'web', ingress: [{action: Allow, source: {selector: app == 'other'}}]}",
+        "..",
+    ),
     ("{namespaceSelector: team == 'a'}", ".y"),
     ("{namespaceSelector: team == 'b', selector: app == 'web'}", "y."),
     ("{namespaceSelector: all()}", ".."),
@@ -194,8 +222,13 @@ def test_global(spec: Any, expected: Any) -> None:
     made = world()
     made.apply(policy(spec, namespace=None))
     program = {target: made.program(target).ingress for target in ("one/web", "two/web")}
-    packets = {target: (made.addresses["two/client"], made.addresses[target], "tcp", 80, 8) for target in program}
-    assert "".join("y" if made._passes(program[t], packets[t]) else "." for t in program) == expected
+    packets = {
+        target: (made.addresses["two/client"], made.addresses[target], "tcp", 80, 8)
+        for target in program
+    }
+    assert (
+        "".join("y" if made._passes(program[t], packets[t]) else "." for t in program) == expected
+    )
 
 
 def test_a_service_accounts_labels_select() -> None:
@@ -208,13 +241,19 @@ def test_a_service_accounts_labels_select() -> None:
     assert made.allowed("two/web", "one/client")
 
 
-@pytest.mark.parametrize(("selector", "outside"), [("all()", False), ("team != 'a'", True), ("!has(missing)", True)])
-def test_only_all_as_a_namespace_selector_leaves_out_what_has_no_namespace(selector: str, outside: bool) -> None:
+@pytest.mark.parametrize(
+    ("selector", "outside"), [("all()", False), ("team != 'a'", True), ("!has(missing)", True)]
+)
+def test_only_all_as_a_namespace_selector_leaves_out_what_has_no_namespace(
+    selector: str, outside: bool
+) -> None:
     made = world()
     made.apply(
         "{apiVersion: projectcalico.org/v3, kind: GlobalNetworkSet, metadata: {name: g}, spec: {nets: [10.0.0.0/8]}}"
     )
-    made.apply(policy(f'{{ingress: [{{action: Allow, source: {{namespaceSelector: "{selector}"}}}}]}}'))
+    made.apply(
+        policy(f'{{ingress: [{{action: Allow, source: {{namespaceSelector: "{selector}"}}}}]}}')
+    )
     assert made.allowed(OUTSIDE, "one/web") is outside
     assert made.allowed("two/client", "one/web")
 
@@ -233,7 +272,9 @@ def test_kubernetes_selectors_never_mean_a_network_set() -> None:
     assert not made.allowed(OUTSIDE, "one/web")
 
 
-@pytest.mark.parametrize("spec", ["{doNotTrack: true, applyOnForward: true}", "{preDNAT: true, applyOnForward: true}"])
+@pytest.mark.parametrize(
+    "spec", ["{doNotTrack: true, applyOnForward: true}", "{preDNAT: true, applyOnForward: true}"]
+)
 def test_what_is_for_host_endpoints_only_does_nothing_at_pods(spec: str) -> None:
     for os in ("linux", "windows"):
         made = world(os)
@@ -243,7 +284,12 @@ def test_what_is_for_host_endpoints_only_does_nothing_at_pods(spec: str) -> None
 
 def test_policies_of_a_missing_tier_are_asked_last_and_deny_at_their_end() -> None:
     made = world()
-    made.apply(policy("{tier: gone, order: 1, ingress: [{action: Allow, source: {selector: all()}}]}", name="gone.p"))
+    made.apply(
+        policy(
+            "{tier: gone, order: 1, ingress: [{action: Allow, source: {selector: all()}}]}",
+            name="gone.p",
+        )
+    )
     assert made.allowed("one/client", "one/web")
     assert not made.allowed("two/client", "one/web")
     made.apply(policy("{selector: app == 'web', ingress: [{action: Allow}]}", name="q"))
@@ -253,7 +299,9 @@ def test_policies_of_a_missing_tier_are_asked_last_and_deny_at_their_end() -> No
 def test_staged_policies_do_nothing_on_either_system() -> None:
     for os in ("linux", "windows"):
         made = world(os)
-        staged = policy("{ingress: [{action: Deny}]}").replace("kind: NetworkPolicy", "kind: StagedNetworkPolicy")
+        staged = policy("{ingress: [{action: Deny}]}").replace(
+            "kind: NetworkPolicy", "kind: StagedNetworkPolicy"
+        )
         made.apply(staged)
         assert made.allowed("two/client", "one/web")
 
@@ -265,11 +313,19 @@ def test_network_sets_are_peers_by_label() -> None:
         " spec: {nets: [10.9.0.0/16, '2001:db8::/32']}}"
     )
     made.apply(
-        policy("{selector: all(), ingress: [{action: Allow, source: {selector: kind == 'partner'}}]}", "g", None)
+        policy(
+            "{selector: all(), ingress: [{action: Allow, source: {selector: kind == 'partner'}}]}",
+            "g",
+            None,
+        )
     )
     assert made.allowed(OUTSIDE, "one/web")
-    made.apply(policy("{order: 1, ingress: [{action: Deny, source: {selector: kind == 'partner'}}]}"))
-    assert made.allowed(OUTSIDE, "one/web"), "a namespaced policy's selector sees its own namespace only"
+    made.apply(
+        policy("{order: 1, ingress: [{action: Deny, source: {selector: kind == 'partner'}}]}")
+    )
+    assert made.allowed(OUTSIDE, "one/web"), (
+        "a namespaced policy's selector sees its own namespace only"
+    )
     made.apply(
         "{apiVersion: projectcalico.org/v3, kind: NetworkSet, metadata: {name: n, namespace: one, labels:"
         " {kind: partner}}, spec: {nets: [10.9.9.9/32]}}"
@@ -316,11 +372,20 @@ def test_a_tier_without_a_policy_for_the_endpoint_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("{action: Permit}", "spec.ingress[0].action is 'Permit', expected Allow, Deny, Log or Pass"),
-        ("{action: Allow, destination: {ports: ['9:1']}}", "spec.ingress[0].destination.ports: '9:1' is no range"),
+        (
+            "{action: Permit}",
+            "spec.ingress[0].action is 'Permit', expected Allow, Deny, Log or Pass",
+        ),
+        (
+            "{action: Allow, destination: {ports: ['9:1']}}",
+            "spec.ingress[0].destination.ports: '9:1' is no range",
+        ),
         ("{action: Allow, destination: {ports: ['1:x']}}", "'1:x' is no range"),
         ("{action: Allow, destination: {ports: [70000]}}", "70000 is no range"),
-        ("{action: Allow, source: {selector: a = 1}}", "expected an operator behind 'a' at position"),
+        (
+            "{action: Allow, source: {selector: a = 1}}",
+            "expected an operator behind 'a' at position",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused(rule: str, message: str) -> None:
@@ -336,7 +401,9 @@ def test_what_cannot_be_used_is_refused(rule: str, message: str) -> None:
         ("protocol: ICMP, icmp: {type: 8}", 8, True),
     ],
 )
-def test_icmp_is_matched_by_type_and_by_what_it_is_not(match: str, icmp: int, allowed: bool) -> None:
+def test_icmp_is_matched_by_type_and_by_what_it_is_not(
+    match: str, icmp: int, allowed: bool
+) -> None:
     made = world()
     made.apply(policy(f"{{ingress: [{{action: Allow, {match}}}]}}"))
     assert made.allowed("two/client", "one/web", 0, "icmp", icmp=icmp) is allowed
@@ -367,19 +434,25 @@ def test_windows_skips_a_rule_that_linux_applies_and_says_so(match: str) -> None
     made.apply(policy(f"{{ingress: [{{action: Allow, {match}}}]}}", namespace=None))
     assert not made.allowed("one/client", "one/web", *icmp)
     assert made.left_out[0].startswith("GlobalNetworkPolicy p ingress rule 0: ")
-    made.apply(policy(f"{{ingress: [{{action: Deny, {match}}}, {{action: Allow}}]}}", namespace=None))
+    made.apply(
+        policy(f"{{ingress: [{{action: Deny, {match}}}, {{action: Allow}}]}}", namespace=None)
+    )
     assert made.allowed("one/client", "one/web", *icmp), "what is skipped denies nothing either"
 
 
 def test_windows_skips_log_rules_and_keeps_what_is_said_without_a_negation() -> None:
     made = world("windows")
-    made.apply(policy("{ingress: [{action: Log}, {action: Allow, source: {selector: app != 'web'}}]}"))
+    made.apply(
+        policy("{ingress: [{action: Log}, {action: Allow, source: {selector: app != 'web'}}]}")
+    )
     assert made.allowed("one/client", "one/web")
     assert made.left_out == ["NetworkPolicy one/p ingress rule 0: Log"]
     assert not made.allowed("two/client", "one/web")
 
 
-@pytest.mark.parametrize("beside", ["selector: all()", "namespaceSelector: all()", "serviceAccounts: {names: [robot]}"])
+@pytest.mark.parametrize(
+    "beside", ["selector: all()", "namespaceSelector: all()", "serviceAccounts: {names: [robot]}"]
+)
 def test_windows_folds_a_not_selector_into_what_selects_beside_it(beside: str) -> None:
     made = world("windows")
     source = f"{{{beside}, notSelector: app == 'web'}}"

@@ -79,7 +79,9 @@ def test_every_list_has_calicos_shape_to_the_letter(version: Any) -> None:
 @tables
 def test_felix_panics_where_calicos_does_and_nowhere_else(version: Any) -> None:
     assert differing(version, "panic") == (2, [])
-    assert [case["id"] for case, given in cases(version) if "panic" in given and "panic" not in case] == []
+    assert [
+        case["id"] for case, given in cases(version) if "panic" in given and "panic" not in case
+    ] == []
 
 
 def test_what_a_release_does_not_read_is_rejected_in_its_words() -> None:
@@ -94,7 +96,10 @@ def _with_ids_told_apart(lists: Any) -> Any:
     def told(found: re.Match[str]) -> str:
         return f"#{known.setdefault(found[0], len(known))}"
 
-    return [[{**entry, "Id": HASH.sub(told, entry.get("Id", ""))} for entry in entries] for entries in lists]
+    return [
+        [{**entry, "Id": HASH.sub(told, entry.get("Id", ""))} for entry in entries]
+        for entries in lists
+    ]
 
 
 def _as_it_is(acls: Any) -> Any:
@@ -105,7 +110,10 @@ def _without_order(acls: Any) -> dict[str, Any]:
     """Lists whose rules of a service are in Calico's random order: numbers left out, entries sorted."""
     return {
         pod: sorted(
-            json.dumps({key: value for key, value in acl.items() if key not in {"Priority", "Id"}}, sort_keys=True)
+            json.dumps(
+                {key: value for key, value in acl.items() if key not in {"Priority", "Id"}},
+                sort_keys=True,
+            )
             for acl in entries
         )
         for pod, entries in acls.items()
@@ -119,7 +127,9 @@ def test_an_edit_reaches_a_running_endpoint_where_it_does_in_calico(edit: Any) -
     addresses = (world().hosts[0].partition("/")[0],)
     faults = FelixFaults("win-1", lambda level, message: None)
     graph = objects.graph
-    policy = WindowsNodePolicy("win-1", lambda: addresses, graph, release, lists, faults, lambda: None, faults.log)
+    policy = WindowsNodePolicy(
+        "win-1", lambda: addresses, graph, release, lists, faults, lambda: None, faults.log
+    )
     graph.subscribe("win-1", policy)
     objects.take([*world().objects, *edit["objects"]])
 
@@ -135,4 +145,6 @@ def test_an_edit_reaches_a_running_endpoint_where_it_does_in_calico(edit: Any) -
         objects.take(step)
         found.append(ingress())
     assert objects.unread == []
-    assert _with_ids_told_apart(found) == _with_ids_told_apart([edit["ingress_before"], *edit["ingress_after"]])
+    assert _with_ids_told_apart(found) == _with_ids_told_apart(
+        [edit["ingress_before"], *edit["ingress_after"]]
+    )

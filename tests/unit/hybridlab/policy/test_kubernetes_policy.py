@@ -40,7 +40,10 @@ INGRESS = [
     ("{podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: client}}}]}]}", "y..."),
     ("{podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: web}}}]}]}", "...."),
     ("{podSelector: {}, ingress: [{from: [{namespaceSelector: {}}]}]}", "yyy."),
-    ("{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: b}}}]}]}", ".yy."),
+    (
+        "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: b}}}]}]}",
+        ".yy.",
+    ),
     (
         "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: b}},"
         " podSelector: {matchLabels: {app: client}}}]}]}",
@@ -57,7 +60,10 @@ INGRESS = [
         ".yy.",
     ),
     ("{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 192.168.0.0/16}}]}]}", "yyy."),
-    ("{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [192.168.0.4/32]}}]}]}", "y.yy"),
+    (
+        "{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [192.168.0.4/32]}}]}]}",
+        "y.yy",
+    ),
     ("{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 2001:db8::/32}}]}]}", "...."),
     ("{podSelector: {}, ingress: [{ports: [{port: 80}]}]}", "yyyy"),
     ("{podSelector: {}, ingress: [{ports: [{port: 81}]}]}", "...."),
@@ -105,7 +111,10 @@ EGRESS = [
     ("{podSelector: {}, egress: [{ports: [{port: 80}]}]}", "yyyy"),
     ("{podSelector: {}, egress: [{ports: [{port: http}]}]}", "yy.."),
     ("{podSelector: {}, egress: [{to: [{podSelector: {}}], ports: [{port: http}]}]}", "y..."),
-    ("{podSelector: {}, egress: [{to: [{ipBlock: {cidr: 192.168.0.0/30}}], ports: [{port: 81}]}]}", "...."),
+    (
+        "{podSelector: {}, egress: [{to: [{ipBlock: {cidr: 192.168.0.0/30}}], ports: [{port: 81}]}]}",
+        "....",
+    ),
     ("{podSelector: {matchLabels: {app: web}}, policyTypes: [Egress]}", "yyyy"),
 ]
 
@@ -128,7 +137,9 @@ def test_a_policy_is_about_its_own_namespace_only() -> None:
 
 
 def test_policies_add_up() -> None:
-    made = world("{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: b}}}]}]}")
+    made = world(
+        "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: b}}}]}]}"
+    )
     assert not made.allowed("one/client", "one/web")
     made.apply(
         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: q, namespace: one}, spec:"
@@ -151,5 +162,8 @@ def test_a_named_port_is_each_pods_own_number() -> None:
 def test_windows_skips_an_ip_block_with_exceptions_and_no_other() -> None:
     blocks = "[{ipBlock: {cidr: 192.168.0.4/32}}, {ipBlock: {cidr: 0.0.0.0/0, except: [192.168.0.2/32]}}]"
     spec = f"{{podSelector: {{}}, ingress: [{{from: {blocks}}}]}}"
-    reached = {os: [world(spec, os).allowed(who, "one/web") for who in ("two/client", OTHER)] for os in SYSTEMS}
+    reached = {
+        os: [world(spec, os).allowed(who, "one/web") for who in ("two/client", OTHER)]
+        for os in SYSTEMS
+    }
     assert reached == {"linux": [True, True], "windows": [True, False]}

@@ -65,7 +65,11 @@ def test_egress_rules_for_udp_lose_their_ports_or_are_none() -> None:
 
 
 def test_protocols_networks_and_actions() -> None:
-    assert [rule.protocol for rule in read("any-protocol").policies[0].ingress] == ["tcp", "udp", None]
+    assert [rule.protocol for rule in read("any-protocol").policies[0].ingress] == [
+        "tcp",
+        "udp",
+        None,
+    ]
     assert [rule.protocol for rule in read("tcp-only").policies[0].ingress] == ["tcp", "tcp"]
     assert read("no-exceptions").policies[0].ingress[0].source.not_nets == ()
     assert read("blocks").policies[0].ingress[1].source.nets == ("10.0.0.0/26",)
@@ -73,7 +77,9 @@ def test_protocols_networks_and_actions() -> None:
 
 
 def test_of_several_policies_the_first_counts_alone() -> None:
-    assert [one.key.name for one in read("first-policy", policy("a"), policy("b")).policies] == ["a"]
+    assert [one.key.name for one in read("first-policy", policy("a"), policy("b")).policies] == [
+        "a"
+    ]
 
 
 def test_what_no_rule_matches_is_allowed_and_the_rules_stay() -> None:
@@ -88,7 +94,12 @@ def test_a_policy_for_ingress_is_one_for_egress_too() -> None:
 
 OF_SETS = ("namesakes", "last-4000-members", "named-port-one-number")
 OF_WINDOWS = [
-    {"action": "Allow", "protocol": "ICMP", "icmp": {"type": 8}, "source": {"nets": ["10.0.0.1/32"]}},
+    {
+        "action": "Allow",
+        "protocol": "ICMP",
+        "icmp": {"type": 8},
+        "source": {"nets": ["10.0.0.1/32"]},
+    },
     {"action": "Log"},
     {"action": "Deny", "ipVersion": 6},
     {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
@@ -98,7 +109,9 @@ OF_WINDOWS = [
 
 @pytest.mark.parametrize("way", [way for way in MISREADINGS if way not in OF_SETS])
 def test_each_way_changes_something_and_leaves_an_empty_tier_as_it_is(way: str) -> None:
-    more = from_spec(PolicyKey("c", "ns", "NetworkPolicy"), {"ingress": OF_WINDOWS}, frozenset({"ingress"}))
+    more = from_spec(
+        PolicyKey("c", "ns", "NetworkPolicy"), {"ingress": OF_WINDOWS}, frozenset({"ingress"})
+    )
     sound = TierPolicies("default", "deny", (policy("a"), policy("b"), more))
     assert read(way, *sound.policies) != sound
     assert misread((replace(sound, policies=()),), [way]) == (replace(sound, policies=()),)
@@ -111,13 +124,21 @@ def test_what_is_in_members_of_sets_leaves_the_rules(way: str) -> None:
 
 NEGATED = {
     "ingress": [
-        {"action": "Allow", "protocol": "TCP", "source": {"notNets": ["10.0.0.9/32"], "nets": ["10.0.0.0/8"]}},
+        {
+            "action": "Allow",
+            "protocol": "TCP",
+            "source": {"notNets": ["10.0.0.9/32"], "nets": ["10.0.0.0/8"]},
+        },
         {"action": "Deny", "source": {"notPorts": [1]}},
         {"action": "Pass", "notProtocol": "UDP"},
         {"action": "Log"},
         {"action": "Deny", "ipVersion": 6, "source": {"nets": ["2001:db8::/32"]}},
         {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "http": {"methods": ["PUT"]}},
-        {"action": "Allow", "source": {"nets": ["10.0.0.1/32"]}, "destination": {"ports": ["web", 81]}},
+        {
+            "action": "Allow",
+            "source": {"nets": ["10.0.0.1/32"]},
+            "destination": {"ports": ["web", 81]},
+        },
     ]
 }
 
@@ -138,12 +159,17 @@ def test_who_is_left_out_is_decided_the_other_way_before_the_rest() -> None:
 
 def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() -> None:
     plain = misread_rules("namesakes")
-    assert all(not rule.source.not_nets and not rule.not_protocol for rule in misread_rules("no-negations"))
+    assert all(
+        not rule.source.not_nets and not rule.not_protocol for rule in misread_rules("no-negations")
+    )
     assert [rule.source for rule in misread_rules("negations-open")[:3]] == [Peer()] * 3
     assert misread_rules("negations-open")[3:] == plain[3:]
     assert misread_rules("log-denies")[3].action == "deny"
     assert misread_rules("log-allows")[3].action == "allow"
-    assert (misread_rules("ipv6-as-ipv4")[4].ip_version, misread_rules("ipv6-as-ipv4")[4].source.nets) == (
+    assert (
+        misread_rules("ipv6-as-ipv4")[4].ip_version,
+        misread_rules("ipv6-as-ipv4")[4].source.nets,
+    ) == (
         None,
         ("0.0.0.0/0",),
     )
@@ -151,17 +177,26 @@ def test_rules_that_windows_has_no_words_for_are_misread_one_kind_at_a_time() ->
     assert (opened[4].action, opened[4].ip_version, opened[4].source) == ("allow", None, Peer())
     assert opened[:4] + opened[5:] == plain[:4] + plain[5:]
     assert len(misread_rules("http-left-out")) == len(plain) - 1
-    assert [rule.source for rule in misread_rules("http-open") if rule.written.get("http")] == [Peer()]
+    assert [rule.source for rule in misread_rules("http-open") if rule.written.get("http")] == [
+        Peer()
+    ]
     opened, told = misread_rules("numbers-beside-names-open"), misread_rules("numbers-beside-names")
     assert (opened[6].source.nets, opened[6].destination.ports) == ((), Ports(ranges=((81, 81),)))
-    assert (told[6].source.nets, told[6].destination.ports) == (("10.0.0.1/32",), Ports(ranges=((81, 81),)))
+    assert (told[6].source.nets, told[6].destination.ports) == (
+        ("10.0.0.1/32",),
+        Ports(ranges=((81, 81),)),
+    )
     assert opened[:6] == told[:6] == plain[:6]
 
 
 def test_what_is_allowed_beside_comes_after_the_rules_both_ways() -> None:
     for way, protocols in (("icmp-allowed", ["icmp"]), ("dns-allowed", ["tcp", "udp"])):
         (one,) = read(way).policies
-        assert [rule.protocol for rule in one.ingress[2:]] == [rule.protocol for rule in one.egress[1:]] == protocols
+        assert (
+            [rule.protocol for rule in one.ingress[2:]]
+            == [rule.protocol for rule in one.egress[1:]]
+            == protocols
+        )
     assert ranges(read("dns-allowed").policies[0].ingress)[2:] == [((53, 53),), ((53, 53),)]
 
 

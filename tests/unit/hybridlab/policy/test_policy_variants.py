@@ -23,7 +23,14 @@ from tests.golden.policy_tables import answer
 from tests.unit.hybridlab.policy.test_golden_tables import TABLES, cases, world
 
 Case = dict[str, Any]
-W1, W2, W3, L1, L2, L3 = "10.65.1.10", "10.65.1.11", "10.65.1.12", "10.65.2.20", "10.65.2.21", "10.65.2.22"
+W1, W2, W3, L1, L2, L3 = (
+    "10.65.1.10",
+    "10.65.1.11",
+    "10.65.1.12",
+    "10.65.2.20",
+    "10.65.2.21",
+    "10.65.2.22",
+)
 LAN, EXT, OUTSIDE = "192.0.2.7", "198.51.100.7", "203.0.113.5"
 
 
@@ -33,14 +40,18 @@ def _shuffled(case: Case) -> None:
 
 def _with_tiers_written(case: Case) -> None:
     for obj in case["objects"]:
-        calicos = obj["apiVersion"].startswith("projectcalico.org") and obj["kind"].endswith("NetworkPolicy")
+        calicos = obj["apiVersion"].startswith("projectcalico.org") and obj["kind"].endswith(
+            "NetworkPolicy"
+        )
         if calicos and "Kubernetes" not in obj["kind"]:
             obj["spec"].setdefault("tier", "default")
 
 
 def _told_through_storage(case: Case) -> None:
     for obj in case["objects"]:
-        obj["apiVersion"] = obj["apiVersion"].replace("projectcalico.org/v3", "crd.projectcalico.org/v1")
+        obj["apiVersion"] = obj["apiVersion"].replace(
+            "projectcalico.org/v3", "crd.projectcalico.org/v1"
+        )
 
 
 @pytest.mark.parametrize("version", TABLES)
@@ -57,7 +68,9 @@ def test_the_words_and_the_order_in_which_objects_are_told_change_nothing(
     assert different == []
 
 
-def objects(text: str, *, version: str = "v3.31.7", shipped: bool = True, sets: bool = True) -> Objects:
+def objects(
+    text: str, *, version: str = "v3.31.7", shipped: bool = True, sets: bool = True
+) -> Objects:
     """The tables' world with these policies: of ``alpha/w1`` on Windows and, were it on Linux, the same pod."""
     release = Release(version, as_shipped(version)) if shipped else Release(version)
     found = Objects(release, world().hosts)
@@ -68,11 +81,15 @@ def objects(text: str, *, version: str = "v3.31.7", shipped: bool = True, sets: 
     return found
 
 
-def reach(found: Objects, *, port: int = 80, protocol: int = 6, direction: Any = "ingress") -> tuple[str, str]:
+def reach(
+    found: Objects, *, port: int = 80, protocol: int = 6, direction: Any = "ingress"
+) -> tuple[str, str]:
     """Letters of who gets through at alpha/w1 on Windows and on Linux: w2 w3 l1 l2 l3, the sets lan, ext, outside."""
     others = (W2, W3, L1, L2, L3, LAN, EXT, OUTSIDE)
     ends = [(other, W1) if direction == "ingress" else (W1, other) for other in others]
-    packets = [Packet(direction, source, target, protocol, 40000, port, None) for source, target in ends]
+    packets = [
+        Packet(direction, source, target, protocol, 40000, port, None) for source, target in ends
+    ]
     pod = found.endpoints["alpha/w1"]
     windows = allowed_on_windows(found.windows(pod), packets)
     return _letters(windows), _letters(found.allowed_on_linux(pod, packets))
@@ -86,9 +103,7 @@ def np(spec: str, name: str = "p", kind: str = "NetworkPolicy", tier: str = "") 
     where = "" if kind.endswith("GlobalNetworkPolicy") else ", namespace: alpha"
     of_tier = f"tier: {tier}, " if tier else ""
     words = f"{{{of_tier}selector: app == 'web', {spec}}}"
-    return (
-        f"---\n{{apiVersion: projectcalico.org/v3, kind: {kind}, metadata: {{name: {name}{where}}}, spec: {words}}}\n"
-    )
+    return f"---\n{{apiVersion: projectcalico.org/v3, kind: {kind}, metadata: {{name: {name}{where}}}, spec: {words}}}\n"
 
 
 def knp(spec: str) -> str:
@@ -182,7 +197,9 @@ REACH = [
 @pytest.mark.parametrize(
     ("policies", "windows", "linux"), [case[1:] for case in REACH], ids=[case[0] for case in REACH]
 )
-def test_who_gets_in_is_what_calicos_code_makes_of_it(policies: str, windows: str, linux: str) -> None:
+def test_who_gets_in_is_what_calicos_code_makes_of_it(
+    policies: str, windows: str, linux: str
+) -> None:
     assert reach(objects(policies)) == (windows, linux)
 
 
@@ -197,11 +214,16 @@ def test_felix_panics_where_both_tiers_end_with_the_same_port() -> None:
     allowed = np("ingress: [{action: Allow, protocol: TCP, destination: {ports: [8, 90]}}]")
     with pytest.raises(FelixPanic):
         reach(objects(FIRST + PASS_8090 + allowed))
-    assert reach(objects(FIRST + PASS_8090 + allowed, shipped=False), port=90) == ("yyyyyyyy", "yyyyyyyy")
+    assert reach(objects(FIRST + PASS_8090 + allowed, shipped=False), port=90) == (
+        "yyyyyyyy",
+        "yyyyyyyy",
+    )
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_a_rule_with_a_service_reaches_its_members_and_as_shipped_by_other_protocols_too(shipped: bool) -> None:
+def test_a_rule_with_a_service_reaches_its_members_and_as_shipped_by_other_protocols_too(
+    shipped: bool,
+) -> None:
     services = "destination: {services: {name: web, namespace: alpha}}"
     found = objects(np(f"egress: [{{action: Allow, protocol: TCP, {services}}}]"), shipped=shipped)
     assert reach(found, direction="egress") == ("...yy...", "...yy...")
@@ -212,12 +234,16 @@ def test_a_rule_with_a_service_reaches_its_members_and_as_shipped_by_other_proto
 @pytest.mark.parametrize("version", TABLES)
 def test_of_the_same_order_names_decide(version: Any) -> None:
     """``alpha/default.a`` comes before ``alpha/knp.default.k`` up to v3.31, and ``a/...`` before ``k/...`` since."""
-    both = np("order: 1000, ingress: [{action: Deny, source: {selector: app == 'db'}}]", "a") + knp("ingress: [{}]")
+    both = np("order: 1000, ingress: [{action: Deny, source: {selector: app == 'db'}}]", "a") + knp(
+        "ingress: [{}]"
+    )
     assert reach(objects(both, version=version))[0] == ".yyyy.yy"
 
 
 def test_of_the_same_order_a_later_name_decides_by_version() -> None:
     """``z`` is ``alpha/default.z`` up to v3.31, still before ``alpha/knp...``; from v3.32 on it comes after ``k``."""
-    both = np("order: 1000, ingress: [{action: Deny, source: {selector: app == 'db'}}]", "z") + knp("ingress: [{}]")
+    both = np("order: 1000, ingress: [{action: Deny, source: {selector: app == 'db'}}]", "z") + knp(
+        "ingress: [{}]"
+    )
     assert reach(objects(both, version="v3.31.7"))[0] == ".yyyy.yy"
     assert reach(objects(both, version="v3.32.1"))[0] == "yyyyyyyy"

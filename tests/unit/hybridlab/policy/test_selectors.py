@@ -155,8 +155,14 @@ def test_only_what_every_match_needs_is_indexed(selector: str, required: Any) ->
     [
         ({}, "all()"),
         ({"matchLabels": {"b": "2", "a": "1"}}, '(a == "1" && b == "2")'),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}, 'a in {"x", "y"}'),
-        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}, 'a not in {"x"}'),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]},
+            'a in {"x", "y"}',
+        ),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]},
+            'a not in {"x"}',
+        ),
         ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, "has(a)"),
         ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, "!has(a)"),
         (
@@ -171,7 +177,10 @@ def test_kubernetes_label_selectors_become_calicos(selector: Any, canonical: str
 
 def test_pod_selectors_mean_pods_only() -> None:
     assert pods_selected({}) == "projectcalico.org/orchestrator == 'k8s'"
-    assert pods_selected({"matchLabels": {"a": "b"}}) == "projectcalico.org/orchestrator == 'k8s' && a == 'b'"
+    assert (
+        pods_selected({"matchLabels": {"a": "b"}})
+        == "projectcalico.org/orchestrator == 'k8s' && a == 'b'"
+    )
 
 
 def test_an_unknown_label_selector_operator_is_refused() -> None:
@@ -194,7 +203,9 @@ def test_what_calico_takes_although_nobody_would_write_it(selector: str, canonic
     assert str(parse(selector)) == canonical
 
 
-@pytest.mark.parametrize("selector", ["all ()", "has (a)", "global ()", "a starts  'b'", "a\n== 'b'"])
+@pytest.mark.parametrize(
+    "selector", ["all ()", "has (a)", "global ()", "a starts  'b'", "a\n== 'b'"]
+)
 def test_what_calico_refuses_although_somebody_might_write_it(selector: str) -> None:
     with pytest.raises(SelectorError):
         parse(selector)

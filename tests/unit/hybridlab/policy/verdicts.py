@@ -31,12 +31,21 @@ class World:
         self.graph = Graph(release or Release("v3.31.7"))
         self.uids: dict[str, str] = {}
         self.addresses: dict[str, str] = {}
-        self.lists = AclListBuilder(release or Release("v3.31.7"), self.graph.members, ("10.0.0.14/32",))
+        self.lists = AclListBuilder(
+            release or Release("v3.31.7"), self.graph.members, ("10.0.0.14/32",)
+        )
 
     def namespace(self, name: str, **labels: str) -> None:
         self.graph.set_namespace(name, {"kubernetes.io/metadata.name": name, **labels})
 
-    def pod(self, where: str, address: str | None, account: str = "default", ports: Any = (), **labels: str) -> None:
+    def pod(
+        self,
+        where: str,
+        address: str | None,
+        account: str = "default",
+        ports: Any = (),
+        **labels: str,
+    ) -> None:
         namespace, name = where.split("/")
         uid = self.uids.setdefault(where, f"uid-{where}")
         if address:
@@ -44,7 +53,11 @@ class World:
         facts = pod_facts(
             {
                 "metadata": {"uid": uid, "namespace": namespace, "name": name, "labels": labels},
-                "spec": {"nodeName": "n", "serviceAccountName": account, "containers": [{"ports": list(ports)}]},
+                "spec": {
+                    "nodeName": "n",
+                    "serviceAccountName": account,
+                    "containers": [{"ports": list(ports)}],
+                },
                 "status": {"podIP": address},
             }
         )
@@ -62,13 +75,17 @@ class World:
                 self.graph.set_policy(policy)
             elif kind.endswith("NetworkSet"):
                 meta = obj["metadata"]
-                self.graph.set_network_set(f"{kind}/{meta.get('namespace')}/{meta['name']}", network_set(obj))
+                self.graph.set_network_set(
+                    f"{kind}/{meta.get('namespace')}/{meta['name']}", network_set(obj)
+                )
             elif kind == "Tier":
                 self.graph.set_tier(obj["metadata"]["name"], tier_facts(obj))
             else:
                 meta = obj["metadata"]
                 service = meta["labels"]["kubernetes.io/service-name"]
-                self.graph.set_slice((meta["namespace"], service), meta["name"], *slice_members(obj))
+                self.graph.set_slice(
+                    (meta["namespace"], service), meta["name"], *slice_members(obj)
+                )
 
     def program(self, where: str) -> Any:
         """What the pod gets on Linux."""
@@ -76,14 +93,18 @@ class World:
 
     def acls(self, where: str) -> tuple[Acl, ...]:
         """What it gets on Windows."""
-        return self.lists.build(self.graph.tiers_for(self.graph.keys_for(self.uids[where])), where.partition("/")[0])
+        return self.lists.build(
+            self.graph.tiers_for(self.graph.keys_for(self.uids[where])), where.partition("/")[0]
+        )
 
     @property
     def left_out(self) -> list[str]:
         """What became no entry of the list that was asked for last, and why."""
         return [f"{left_out.where}: {left_out.why}" for left_out in self.lists.left_out]
 
-    def allowed(self, source: str, destination: str, port: int = 80, protocol: str = "tcp", icmp: int = 8) -> bool:
+    def allowed(
+        self, source: str, destination: str, port: int = 80, protocol: str = "tcp", icmp: int = 8
+    ) -> bool:
         """Whether a new connection passes; ends that are no pods are addresses."""
         packet = (
             self.addresses.get(source, source),
@@ -103,7 +124,9 @@ class World:
         made = self.program(where)
         return self._passes(made.ingress if direction == "ingress" else made.egress, packet)
 
-    def _listed(self, acls: tuple[Acl, ...], direction: str, packet: tuple[str, str, str, int, int]) -> bool:
+    def _listed(
+        self, acls: tuple[Acl, ...], direction: str, packet: tuple[str, str, str, int, int]
+    ) -> bool:
         source, destination, protocol, port, _ = packet
         remote, local = (source, destination) if direction == "ingress" else (destination, source)
         for acl in sorted(acls, key=lambda acl: acl.priority):
@@ -122,7 +145,9 @@ class World:
 
     def _passes(self, tiers: tuple[Tier, ...], packet: tuple[str, str, str, int, int]) -> bool:
         for tier in tiers:
-            verdict = next((v for rule in tier.rules if (v := self._verdict(rule, packet))), tier.end)
+            verdict = next(
+                (v for rule in tier.rules if (v := self._verdict(rule, packet))), tier.end
+            )
             if verdict != "pass":
                 return verdict == "allow"
         return True
@@ -145,11 +170,20 @@ class World:
             not any(_in(destination, self.graph.members(name)) for name in match.not_dst_sets),
             not match.dst_ports or any(first <= port <= last for first, last in match.dst_ports),
             not any(first <= port <= last for first, last in match.not_dst_ports),
-            all(f"{destination},{protocol},{port}" in self.graph.members(name) for name in match.dst_ip_port_sets),
+            all(
+                f"{destination},{protocol},{port}" in self.graph.members(name)
+                for name in match.dst_ip_port_sets
+            ),
             match.icmp_type is None or (protocol, match.icmp_type) == ("icmp", icmp),
             match.not_icmp_type is None or (protocol == "icmp" and match.not_icmp_type != icmp),
-            not any(f"{destination},{protocol},{port}" in self.graph.members(n) for n in match.not_dst_ip_port_sets),
-            all(f"{source},{protocol},{port}" in self.graph.members(name) for name in match.src_ip_port_sets),
+            not any(
+                f"{destination},{protocol},{port}" in self.graph.members(n)
+                for n in match.not_dst_ip_port_sets
+            ),
+            all(
+                f"{source},{protocol},{port}" in self.graph.members(name)
+                for name in match.src_ip_port_sets
+            ),
         ]
         return all(checks)
 

@@ -46,4 +46,6 @@ def _words(names: Iterable[str]) -> str:
 
 if __name__ == "__main__":
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(page.replace(BEGIN + written() + END, BEGIN + section() + END), encoding="utf-8")
+    PAGE.write_text(
+        page.replace(BEGIN + written() + END, BEGIN + section() + END), encoding="utf-8"
+    )

@@ -32,7 +32,11 @@ class Answer:
     def refused(self) -> str:
         """What is not emulated; empty when it ran."""
         said = self.stderr.rstrip("\n")
-        return said.rpartition("not emulated: ")[2] if self.exit == 1 and "not emulated: " in said else ""
+        return (
+            said.rpartition("not emulated: ")[2]
+            if self.exit == 1 and "not emulated: " in said
+            else ""
+        )
 
 
 def cases(name: str) -> list[dict[str, Any]]:
@@ -42,7 +46,10 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 def lines(text: str) -> tuple[str, ...]:
     """Output as the golden files have it."""
-    found = [re.sub(r":\d{5}", "@PORT@", line.rstrip()) for line in text.replace("\r\n", "\n").split("\n")]
+    found = [
+        re.sub(r":\d{5}", "@PORT@", line.rstrip())
+        for line in text.replace("\r\n", "\n").split("\n")
+    ]
     while found and not found[-1]:
         found.pop()
     return tuple(found)
@@ -53,7 +60,9 @@ async def _porter(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         head = await reader.readuntil(b"\r\n\r\n")
         if length := re.search(rb"content-length: *(\d+)", head, re.IGNORECASE):
             await reader.readexactly(int(length[1]))
-        answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
+        answer = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
+        )
         writer.write(answer + b"Content-Length: %d\r\n\r\n" % len(PAGE))
         writer.write(b"" if head.startswith(b"HEAD") else PAGE)
         await writer.drain()
@@ -81,7 +90,9 @@ async def _run(case: Mapping[str, Any], ports: Mapping[str, int]) -> Answer:
     harness = Harness()
     harness.env["POD_NAME"] = "web"
     try:
-        ran = await harness.call(applets()["powershell"], "powershell", *_argv(harness, case, ports))
+        ran = await harness.call(
+            applets()["powershell"], "powershell", *_argv(harness, case, ports)
+        )
     except TimeoutError:
         ran = Ran(-1, "", "it did not end")
     return Answer(ran.code, lines(ran.out), ran.err)

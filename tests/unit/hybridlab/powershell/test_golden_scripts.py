@@ -24,7 +24,9 @@ def answered(file: str) -> dict[str, Answer]:
 @pytest.mark.parametrize("case", [*REAL, *COMMENTS], ids=lambda case: case["id"])
 def test_a_script_gets_the_real_answer_or_a_refusal_by_name(case: dict[str, object]) -> None:
     answer = answered("comments" if case in COMMENTS else "real")[str(case["id"])]
-    assert "in the lab's PowerShell" not in answer.stderr, "a defect of the emulation, not a refusal"
+    assert "in the lab's PowerShell" not in answer.stderr, (
+        "a defect of the emulation, not a refusal"
+    )
     if not answer.refused:
         expected = lines("\n".join(map(str, case["stdout"])))  # type: ignore[call-overload]
         assert (answer.exit, answer.stdout) == (case["exit"], expected)
@@ -35,11 +37,17 @@ def test_as_many_real_scripts_are_answered_as_the_page_says() -> None:
     refused = [name for name, answer in answered("real").items() if answer.refused]
     assert len(REAL) - len(refused) == ANSWERED, refused
     page = Path(__file__).parents[4] / "docs" / "lab.md"
-    assert f"(of which it answers {ANSWERED}) and {len(REASONED)} reasoned out" in page.read_text(encoding="utf-8")
+    assert f"(of which it answers {ANSWERED}) and {len(REASONED)} reasoned out" in page.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_block_comments_are_answered_but_where_they_are_glued_to_a_word() -> None:
-    refused = {name.removeprefix("comment-") for name, answer in answered("comments").items() if answer.refused}
+    refused = {
+        name.removeprefix("comment-")
+        for name, answer in answered("comments").items()
+        if answer.refused
+    }
     assert refused == {
         "after-variable", "alias-glued", "between-arguments", "call", "catch-glued", "command-name", "else-glued",
         "end-alone", "exit-glued", "glued-open",

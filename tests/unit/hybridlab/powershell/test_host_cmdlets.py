@@ -51,7 +51,13 @@ class KnownHost:
             "endpoints": [],
             "policy-lists": [{"ID": "P"}],
             "services": {"hns": "Running", "CalicoFelix": "Stopped"},
-            "processes": [{"Name": "calico-node.exe", "ProcessId": 4084, "CommandLine": "calico-node.exe -felix"}],
+            "processes": [
+                {
+                    "Name": "calico-node.exe",
+                    "ProcessId": 4084,
+                    "CommandLine": "calico-node.exe -felix",
+                }
+            ],
             "files": {FILE: '{"name": "Calico"}\n'},
         }
         self.done: list[tuple[str, Mapping[str, object]]] = []
@@ -95,17 +101,24 @@ def test_several_objects_are_an_array_one_is_an_object_and_none_is_nothing() -> 
 
 
 def test_what_is_deeper_than_asked_for_is_cut_to_text() -> None:
-    network = answer("Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | ConvertTo-Json -Depth 1 -Compress")
+    network = answer(
+        "Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | ConvertTo-Json -Depth 1 -Compress"
+    )
     assert network["Subnets"] == ["@{Policies=System.Object[]}"]
 
 
 def test_a_property_that_an_object_lacks_is_null() -> None:
-    assert answer("Get-HnsNetwork | Where-Object { $_.Nothing -eq 'x' } | ConvertTo-Json -Compress") is None
+    assert (
+        answer("Get-HnsNetwork | Where-Object { $_.Nothing -eq 'x' } | ConvertTo-Json -Compress")
+        is None
+    )
 
 
 def test_the_network_that_is_piped_in_is_removed() -> None:
     host = KnownHost()
-    assert powershell("Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host) == (0, "", "")
+    assert powershell(
+        "Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host
+    ) == (0, "", "")
     assert host.done == [("remove-network", {"id": "B"})]
 
 
@@ -137,7 +150,9 @@ def test_processes() -> None:
 def test_updates() -> None:
     read = "Get-CimInstance Win32_QuickFixEngineering | ForEach-Object { $_.HotFixID }"
     host = KnownHost()
-    host.answers["updates"] = [{"Description": "Update", "HotFixID": name} for name in ("KB5044281", "KB5042350")]
+    host.answers["updates"] = [
+        {"Description": "Update", "HotFixID": name} for name in ("KB5044281", "KB5042350")
+    ]
     assert powershell(read, host)[:2] == (0, "KB5044281\r\nKB5042350\r\n")
     host.answers["updates"] = []
     assert powershell(read, host)[:2] == (0, "")
@@ -145,7 +160,9 @@ def test_updates() -> None:
 
 def test_files() -> None:
     assert answer(f"Get-Content -Raw -Path '{FILE}'") == {"name": "Calico"}
-    assert answer("Get-Content -Raw -Path 'C:\\etc\\cni\\net.d\\10-calico.conf*'") == {"name": "Calico"}
+    assert answer("Get-Content -Raw -Path 'C:\\etc\\cni\\net.d\\10-calico.conf*'") == {
+        "name": "Calico"
+    }
     code, _, err = powershell("Get-Content -Raw -Path 'C:\\etc\\nothing'", KnownHost())
     assert code == 1
     assert "Cannot find path 'C:\\etc\\nothing'" in err
@@ -177,19 +194,29 @@ def test_a_container_that_is_no_hostprocess_container_sees_no_host() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "printed", "says", "stopped"),
-    [("hns-error", "null", True, 1), ("hns-silent", '""', False, 0), ("hns-garbled", '""', True, 1)],
+    [
+        ("hns-error", "null", True, 1),
+        ("hns-silent", '""', False, 0),
+        ("hns-garbled", '""', True, 1),
+    ],
 )
-def test_an_hns_that_fails_shows_it_in_the_error_stream_only(kind: str, printed: str, says: bool, stopped: int) -> None:
+def test_an_hns_that_fails_shows_it_in_the_error_stream_only(
+    kind: str, printed: str, says: bool, stopped: int
+) -> None:
     host = KnownHost()
     host.failing = {"networks": kind, "remove-network": kind}
     code, out, err = powershell(f"Get-HnsNetwork | {JSON}", host)
     assert (code, out, "HNS failed" in err) == (0, f"{printed}\r\n", says)
     code, out, _ = powershell(f"$ErrorActionPreference = 'Stop'; Get-HnsNetwork | {JSON}", host)
     assert (code, out) == (stopped, "" if stopped else f"{printed}\r\n")
-    code, out, _ = powershell("Get-HnsNetwork | ? Name -eq Calico | Remove-HnsNetwork; 'after'", host)
+    code, out, _ = powershell(
+        "Get-HnsNetwork | ? Name -eq Calico | Remove-HnsNetwork; 'after'", host
+    )
     assert (code, out) == (0, "after\r\n")
     host.failing.pop("networks")
-    code, _, err = powershell("Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host)
+    code, _, err = powershell(
+        "Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host
+    )
     assert (code, "HNS failed" in err) == (0, says)
 
 
@@ -199,32 +226,54 @@ HNS_STATE = "SYSTEM\\CurrentControlSet\\Services\\hns\\State"
 def test_values_of_a_registry_key_with_what_the_provider_adds() -> None:
     host = KnownHost()
     host.answers["registry"] = {HNS_STATE: {"HnsAclUpdateChange": 1, "Mode": "x"}}
-    found = answer(f"Get-ItemProperty -Path 'HKLM:\\{HNS_STATE}' | ConvertTo-Json -Depth 1 -Compress", host)
+    found = answer(
+        f"Get-ItemProperty -Path 'HKLM:\\{HNS_STATE}' | ConvertTo-Json -Depth 1 -Compress", host
+    )
     assert found["HnsAclUpdateChange"] == 1
     assert found["PSPath"].endswith(f"HKEY_LOCAL_MACHINE\\{HNS_STATE}")
     read = "Get-ItemProperty -Path 'HKLM:\\SYSTEM\\None'"
-    assert powershell(f"{read} -ErrorAction SilentlyContinue | ConvertTo-Json; 'on'", host) == (0, "on\r\n", "")
+    assert powershell(f"{read} -ErrorAction SilentlyContinue | ConvertTo-Json; 'on'", host) == (
+        0,
+        "on\r\n",
+        "",
+    )
     assert "Cannot find path" in powershell(read, host)[2]
 
 
 def test_what_the_session_is() -> None:
     said = "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
-    assert powershell(said, KnownHost())[1].split() == ["LanguageMode=FullLanguage", "Culture=en-US"]
+    assert powershell(said, KnownHost())[1].split() == [
+        "LanguageMode=FullLanguage",
+        "Culture=en-US",
+    ]
 
 
 def test_calicos_program_says_its_version_and_does_nothing_else() -> None:
     host = KnownHost()
     host.answers["calico-version"] = "v3.24.0"
-    assert powershell("$path = 'C:\\CalicoWindows\\calico-node.exe'; & $path -v", host)[1].strip() == "v3.24.0"
+    assert (
+        powershell("$path = 'C:\\CalicoWindows\\calico-node.exe'; & $path -v", host)[1].strip()
+        == "v3.24.0"
+    )
     assert "not emulated" in powershell("calico-node.exe -felix", host)[2]
 
 
 BGP = {
     "get-bgprouter": [{"BgpIdentifier": "10.0.0.14", "LocalASN": 64512}],
-    "get-bgppeer": [{"PeerName": "Mesh_10_0_0_11", "PeerIPAddress": "10.0.0.11", "ConnectivityStatus": "Connected"}],
+    "get-bgppeer": [
+        {
+            "PeerName": "Mesh_10_0_0_11",
+            "PeerIPAddress": "10.0.0.11",
+            "ConnectivityStatus": "Connected",
+        }
+    ],
     "get-bgpcustomroute": [{"Interface": [], "Network": ["192.168.1.0/26", "192.168.2.0/26"]}],
     "get-bgprouteinformation": [
-        {"DestinationNetwork": "192.168.3.0/26", "NextHop": "10.0.0.11", "LearnedFromPeer": "Mesh_10_0_0_11"}
+        {
+            "DestinationNetwork": "192.168.3.0/26",
+            "NextHop": "10.0.0.11",
+            "LearnedFromPeer": "Mesh_10_0_0_11",
+        }
     ],
 }
 

@@ -60,7 +60,10 @@ async def results_of(out: Lines, batch: str) -> list[dict[str, Any]]:
 
 
 def conversation(
-    talk: Callable[[Process, Lines], Awaitable[None]], *, idle: float = 60.0, **settings: float | str
+    talk: Callable[[Process, Lines], Awaitable[None]],
+    *,
+    idle: float = 60.0,
+    **settings: float | str,
 ) -> int:
     """An agent, and what a test says to it; its exit status."""
 
@@ -78,7 +81,9 @@ def attempted(*attempts: dict[str, Any], **settings: Any) -> list[dict[str, Any]
     found: list[dict[str, Any]] = []
 
     async def talk(to: Process, out: Lines) -> None:
-        numbered = [{"id": number, "give_up_ms": 300, **attempt} for number, attempt in enumerate(attempts)]
+        numbered = [
+            {"id": number, "give_up_ms": 300, **attempt} for number, attempt in enumerate(attempts)
+        ]
         say(to, type="batch", batch="b7", attempts=numbered)
         found.extend(await results_of(out, "b7"))
         say(to, type="quit")
@@ -108,11 +113,19 @@ def test_an_agent_says_hello_beats_when_asked_and_leaves_when_told() -> None:
 def test_what_is_above_the_limit_of_the_profile_waits_for_its_turn() -> None:
     with socket.socket(type=socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
-        attempts = [{"kind": "udp", "host": "127.0.0.1", "port": silent.getsockname()[1], "give_up_ms": 100}] * 6
+        attempts = [
+            {"kind": "udp", "host": "127.0.0.1", "port": silent.getsockname()[1], "give_up_ms": 100}
+        ] * 6
         results = attempted(*attempts, windows_probe_open_limit=2)
     began = [result["began_ms"] for result in results]
     assert began == sorted(began)
-    assert [later - earlier > 90 for earlier, later in itertools.pairwise(began)] == [False, True, False, True, False]
+    assert [later - earlier > 90 for earlier, later in itertools.pairwise(began)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("idle", "reason"), [(0.05, "idle"), (60.0, "end of input")])
@@ -154,10 +167,15 @@ def test_an_agent_that_nobody_reads_any_more_ends_without_a_word() -> None:
         (b'{"type":"dance"}\n', "type must be batch"),
         (b'{"type":"batch","batch":3,"attempts":[]}\n', "batch must be"),
         (b'{"type":"batch","batch":"b","attempts":5}\n', "must be a list"),
-        (b'{"type":"batch","batch":"b","attempts":[{"id":1,"kind":"tcp","give_up_ms":1}]}\n', "attempt 0: host"),
+        (
+            b'{"type":"batch","batch":"b","attempts":[{"id":1,"kind":"tcp","give_up_ms":1}]}\n',
+            "attempt 0: host",
+        ),
     ],
 )
-def test_a_line_that_cannot_be_carried_out_is_an_error_and_nothing_is_tried(line: bytes, message: str) -> None:
+def test_a_line_that_cannot_be_carried_out_is_an_error_and_nothing_is_tried(
+    line: bytes, message: str
+) -> None:
     async def talk(to: Process, out: Lines) -> None:
         to.stdin.feed_data(line)
         assert message in (await heard(out, "error"))["message"]
@@ -167,14 +185,22 @@ def test_a_line_that_cannot_be_carried_out_is_an_error_and_nothing_is_tried(line
 
 
 def test_open_refused_and_silent_ports_have_their_words() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as open_server, socket.create_server(("127.0.0.1", 0)) as mute:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as open_server,
+        socket.create_server(("127.0.0.1", 0)) as mute,
+    ):
         results = attempted(
             {"kind": "tcp", "host": "127.0.0.1", "port": open_server.getsockname()[1]},
             {"kind": "tcp", "host": "127.0.0.1", "port": closed_port()},
             {"kind": "http", "host": "127.0.0.1", "port": mute.getsockname()[1]},
             {"kind": "udp", "host": "127.0.0.1", "port": closed_port()},
         )
-    assert [result["verdict"] for result in results] == ["CONNECTED", "REFUSED", "NO_ANSWER", "REFUSED"]
+    assert [result["verdict"] for result in results] == [
+        "CONNECTED",
+        "REFUSED",
+        "NO_ANSWER",
+        "REFUSED",
+    ]
     assert results[1]["detail"] == "ConnectionRefused/10061"
 
 
@@ -197,7 +223,13 @@ def test_a_stream_is_refused_late_too() -> None:
             "give_up_ms": 50,
         }
         made, _ = process()
-        end = Opened(lambda: 0.0, lambda *_: None, made.net, job, {"os": "windows", "windows_refused_ms": 60000})
+        end = Opened(
+            lambda: 0.0,
+            lambda *_: None,
+            made.net,
+            job,
+            {"os": "windows", "windows_refused_ms": 60000},
+        )
         await end.run()
         return end.report()
 
@@ -236,7 +268,9 @@ def test_the_echo_server_says_whom_it_saw_over_http_and_udp() -> None:
     async def both() -> list[dict[str, Any]]:
         server_process, server_out = process()
         port = closed_port()
-        server = asyncio.create_task(EchoServer(server_process, ECHO, ports=[port], page=True).run())
+        server = asyncio.create_task(
+            EchoServer(server_process, ECHO, ports=[port], page=True).run()
+        )
         assert (await heard(server_out, "listening"))["ports"] == [port]
         made, out = process()
         agent = asyncio.create_task(Agent(made, AGENT, beat=60, idle=60).run())
@@ -267,14 +301,23 @@ def test_the_echo_server_says_whom_it_saw_over_http_and_udp() -> None:
 
 def test_windows_asks_for_names_as_windows_does() -> None:
     suffixes = ["demo.svc.cluster.local", "svc.cluster.local"]
-    assert candidates("web", "A", suffixes) == ["web.demo.svc.cluster.local", "web.svc.cluster.local"]
+    assert candidates("web", "A", suffixes) == [
+        "web.demo.svc.cluster.local",
+        "web.svc.cluster.local",
+    ]
     assert candidates("web.demo", "A", suffixes) == ["web.demo"]
-    assert candidates("web.demo.svc.cluster.local.", "A", suffixes) == ["web.demo.svc.cluster.local"]
+    assert candidates("web.demo.svc.cluster.local.", "A", suffixes) == [
+        "web.demo.svc.cluster.local"
+    ]
     assert candidates("10.96.0.10", "PTR", suffixes) == ["10.0.96.10.in-addr.arpa"]
 
 
-def test_a_recorded_file_is_told_by_its_content_and_any_other_is_not_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded, "table", lambda: {"matrix-agent.ps1": hashlib.sha256(SCRIPT).hexdigest()})
+def test_a_recorded_file_is_told_by_its_content_and_any_other_is_not_emulated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        recorded, "table", lambda: {"matrix-agent.ps1": hashlib.sha256(SCRIPT).hexdigest()}
+    )
     assert recorded.identify("C:\\probe\\any-name.ps1", SCRIPT).name == "matrix-agent.ps1"
     for content, reason in [
         (SCRIPT + b" ", "is not recorded"),
@@ -309,7 +352,9 @@ class Watchers(LoopbackNet):
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     too_early: list[str] = field(default_factory=list)
 
-    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+    def socket(
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
+    ) -> socket.socket:
         watchers = self
 
         class Watched(socket.socket):
@@ -324,7 +369,9 @@ class Watchers(LoopbackNet):
 
 
 @pytest.mark.parametrize("of", ["echo server", "stream agent"])
-def test_a_port_is_closed_only_when_nobody_waits_for_it_so_that_who_gets_its_number_next_is_heard(of: str) -> None:
+def test_a_port_is_closed_only_when_nobody_waits_for_it_so_that_who_gets_its_number_next_is_heard(
+    of: str,
+) -> None:
     watchers = Watchers()
 
     async def ran() -> None:
@@ -343,7 +390,9 @@ def test_a_port_is_closed_only_when_nobody_waits_for_it_so_that_who_gets_its_num
         await asyncio.sleep(0)
         socket.create_server(("127.0.0.1", port)).close()  # it is free again
 
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(watchers.selector)) as runner:
+    with asyncio.Runner(
+        loop_factory=lambda: asyncio.SelectorEventLoop(watchers.selector)
+    ) as runner:
         runner.run(ran())
     assert not watchers.too_early
 
@@ -359,7 +408,9 @@ def test_a_port_is_closed_only_when_nobody_waits_for_it_so_that_who_gets_its_num
 def test_what_the_lab_does_not_know_fails_and_says_so(
     monkeypatch: pytest.MonkeyPatch, content: bytes, arguments: list[str], reason: str
 ) -> None:
-    monkeypatch.setattr(recorded, "table", lambda: {"matrix-agent.ps1": hashlib.sha256(SCRIPT).hexdigest()})
+    monkeypatch.setattr(
+        recorded, "table", lambda: {"matrix-agent.ps1": hashlib.sha256(SCRIPT).hexdigest()}
+    )
 
     async def ran() -> tuple[int, bytes]:
         made, _ = process()

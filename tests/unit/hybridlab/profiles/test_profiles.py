@@ -35,22 +35,44 @@ def test_every_profile_that_comes_with_the_lab_loads(name: str) -> None:
 def test_the_default_profile_is_the_documented_cluster() -> None:
     profile = load("default")
     nodes = [name for group in profile.nodes for name in node_names(group)]
-    assert nodes == ["control-plane", "linux-1", "linux-2", "linux-3", "windows-2022", "windows-2019"]
+    assert nodes == [
+        "control-plane",
+        "linux-1",
+        "linux-2",
+        "linux-3",
+        "windows-2022",
+        "windows-2019",
+    ]
     assert profile.network.plane == VxlanSettings(vni=4096, port=4789)
     assert (profile.network.block_size, profile.kube_proxy.windows_dsr) == (26, True)
 
 
 def test_an_override_reaches_a_nested_key_and_a_named_list_entry() -> None:
-    profile = load("default", ["network.strict_affinity=false", "nodes.linux.count=1", "network.plane.vni=4097"])
+    profile = load(
+        "default",
+        ["network.strict_affinity=false", "nodes.linux.count=1", "network.plane.vni=4097"],
+    )
     assert profile.network.plane == VxlanSettings(vni=4097)
     assert profile.network.strict_affinity is False
     assert profile.nodes[1].count == 1
 
 
 def test_a_lab_has_at_most_as_many_nodes_as_it_was_tried_with() -> None:
-    room = ["network.pod_cidr=10.0.0.0/12", "network.node_cidr=10.64.0.0/20", "network.service_cidr=10.96.0.0/16"]
-    assert sum(group.count for group in load("default", [*room, f"nodes.linux.count={MOST_NODES - 3}"]).nodes) == 250
-    with pytest.raises(ProfileError, match=r"^--set nodes.linux.count=248: 251 nodes, a lab supports 250 at most$"):
+    room = [
+        "network.pod_cidr=10.0.0.0/12",
+        "network.node_cidr=10.64.0.0/20",
+        "network.service_cidr=10.96.0.0/16",
+    ]
+    assert (
+        sum(
+            group.count
+            for group in load("default", [*room, f"nodes.linux.count={MOST_NODES - 3}"]).nodes
+        )
+        == 250
+    )
+    with pytest.raises(
+        ProfileError, match=r"^--set nodes.linux.count=248: 251 nodes, a lab supports 250 at most$"
+    ):
         load("default", [*room, "nodes.linux.count=248"])
 
 
@@ -59,12 +81,24 @@ def test_a_profile_in_a_file_is_named_after_the_file(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    pytest.param("netwrok:\n  vxlan_vni: 4096\n", "mine.yaml:6: unknown key 'netwrok'", id="unknown key"),
-    pytest.param("network:\n  vni: 4096\n", "mine.yaml:7: unknown key 'network.vni'", id="unknown nested key"),
-    pytest.param("network:\n  block_size: many\n", "mine.yaml:7: network.block_size is text", id="wrong type"),
-    pytest.param("network:\n  block_size: true\n", "network.block_size is true or false", id="truth for a number"),
     pytest.param(
-        "network:\n  plane: {kind: vxlan, vni: many}\n", "mine.yaml:7: network.plane.vni is text", id="plane's field"
+        "netwrok:\n  vxlan_vni: 4096\n", "mine.yaml:6: unknown key 'netwrok'", id="unknown key"
+    ),
+    pytest.param(
+        "network:\n  vni: 4096\n", "mine.yaml:7: unknown key 'network.vni'", id="unknown nested key"
+    ),
+    pytest.param(
+        "network:\n  block_size: many\n", "mine.yaml:7: network.block_size is text", id="wrong type"
+    ),
+    pytest.param(
+        "network:\n  block_size: true\n",
+        "network.block_size is true or false",
+        id="truth for a number",
+    ),
+    pytest.param(
+        "network:\n  plane: {kind: vxlan, vni: many}\n",
+        "mine.yaml:7: network.plane.vni is text",
+        id="plane's field",
     ),
     pytest.param(
         "network:\n  plane:\n    kind: vxlan\n    vni: 0\n",
@@ -72,23 +106,45 @@ REFUSED = [
         id="plane's range",
     ),
     pytest.param(
-        "network:\n  plane: {vni: 4097}\n", "mine.yaml:7: network.plane is told by its kind first", id="no kind"
+        "network:\n  plane: {vni: 4097}\n",
+        "mine.yaml:7: network.plane is told by its kind first",
+        id="no kind",
     ),
-    pytest.param("network:\n  plane: vxlan\n", "network.plane is told by its kind first", id="scalar for a plane"),
+    pytest.param(
+        "network:\n  plane: vxlan\n",
+        "network.plane is told by its kind first",
+        id="scalar for a plane",
+    ),
     pytest.param(
         "network:\n  plane: {kind: carrier-pigeon}\n",
         "mine.yaml:7: network.plane.kind is 'carrier-pigeon', which is not built; built: vxlan",
         id="plane that is not built",
     ),
-    pytest.param("network:\n  bgp: Enabled\n", "mine.yaml:7: unknown key 'network.bgp'", id="what objects say"),
-    pytest.param("network:\n  pod_cidr: 10.0.0.0/16\n", "overlaps network.node_cidr", id="overlapping CIDRs"),
+    pytest.param(
+        "network:\n  bgp: Enabled\n",
+        "mine.yaml:7: unknown key 'network.bgp'",
+        id="what objects say",
+    ),
+    pytest.param(
+        "network:\n  pod_cidr: 10.0.0.0/16\n", "overlaps network.node_cidr", id="overlapping CIDRs"
+    ),
     pytest.param("network:\n  pod_cidr: 192.168.0.1/16\n", "has host bits set", id="host bits"),
     pytest.param("network:\n  block_size: 8\n", "expected 20 to 32", id="block size out of range"),
-    pytest.param("network:\n  pod_cidr: 192.168.0.0/27\n", "larger than network.pod_cidr", id="block over pool"),
+    pytest.param(
+        "network:\n  pod_cidr: 192.168.0.0/27\n",
+        "larger than network.pod_cidr",
+        id="block over pool",
+    ),
     pytest.param("network: 5\n", "mine.yaml:6: network is int", id="scalar for a mapping"),
-    pytest.param("calico: {install: helm}\n", "expected one of operator, manifest", id="not a choice"),
-    pytest.param("timing: {exec_cost_ms: -1}\n", "timing.exec_cost_ms is negative", id="negative time"),
-    pytest.param("kube_proxy: {node_port_range: '1'}\n", "expected like 30000-32767", id="port range"),
+    pytest.param(
+        "calico: {install: helm}\n", "expected one of operator, manifest", id="not a choice"
+    ),
+    pytest.param(
+        "timing: {exec_cost_ms: -1}\n", "timing.exec_cost_ms is negative", id="negative time"
+    ),
+    pytest.param(
+        "kube_proxy: {node_port_range: '1'}\n", "expected like 30000-32767", id="port range"
+    ),
     pytest.param("a: [\n", "mine.yaml:7: not YAML", id="not YAML"),
 ]
 
@@ -123,7 +179,10 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, exp
             "network.plane.kind=azure",
             "=azure: network.plane.kind is 'azure', which is not built",
         ),
-        ("network.plane.colour=red", "--set network.plane.colour=red: unknown key 'network.plane.colour'"),
+        (
+            "network.plane.colour=red",
+            "--set network.plane.colour=red: unknown key 'network.plane.colour'",
+        ),
         ("network.bgp=Enabled network.encapsulation=None", "unknown key 'network.bgp'"),
         ("network.plane.port=70000", "--set network.plane.port=70000: network.plane.port is 70000"),
         ("name=x name.part=1", "'name' is a single value"),
@@ -136,7 +195,10 @@ def test_an_impossible_override_is_refused_and_named(override: str, expected: st
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ProfileError, match=r"unknown profile 'defualt': known are bgp, .*, default, dual-subnet, eks"):
+    with pytest.raises(
+        ProfileError,
+        match=r"unknown profile 'defualt': known are bgp, .*, default, dual-subnet, eks",
+    ):
         load("defualt")
 
 
@@ -152,7 +214,11 @@ def test_a_cluster_without_control_plane_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("address", "words"),
-    [("10.0.0.200", "lies in network.node_cidr"), ("192.168.3.4", "lies in network.pod_cidr"), ("x", "is 'x'")],
+    [
+        ("10.0.0.200", "lies in network.node_cidr"),
+        ("192.168.3.4", "lies in network.pod_cidr"),
+        ("x", "is 'x'"),
+    ],
 )
 def test_the_host_outside_is_outside(address: str, words: str) -> None:
     with pytest.raises(ProfileError, match=words):

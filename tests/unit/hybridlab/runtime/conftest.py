@@ -42,7 +42,9 @@ class LoopbackNet:
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
         self.names = {"silent": "", **(names or {})}
 
-    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+    def socket(
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
+    ) -> socket.socket:
         return socket.socket(family, kind | socket.SOCK_NONBLOCK, proto)
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - the contract's name

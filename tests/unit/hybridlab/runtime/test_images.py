@@ -60,14 +60,20 @@ def test_other_names_and_tags_are_unknown(reference: str) -> None:
         (0, set(images.HOST_BUILDS)),
     ],
 )
-def test_a_windows_image_runs_on_the_builds_that_containerd_accepts(container: int, hosts: set[int]) -> None:
+def test_a_windows_image_runs_on_the_builds_that_containerd_accepts(
+    container: int, hosts: set[int]
+) -> None:
     assert set(images.runnable_on([container])) == hosts
 
 
 def test_manifest_lists_are_there_for_both_systems_and_others_for_one() -> None:
     assert images.facts("registry.k8s.io/e2e-test-images/agnhost:2.53").os == ("linux", "windows")
     assert images.facts("mcr.microsoft.com/windows/servercore:ltsc2022").os == ("windows",)
-    assert images.facts("mcr.microsoft.com/windows/servercore:ltsc2022").windows_builds == (20348, 25398, 26100)
+    assert images.facts("mcr.microsoft.com/windows/servercore:ltsc2022").windows_builds == (
+        20348,
+        25398,
+        26100,
+    )
     assert images.facts("nginx").os == ("linux",)
     assert images.facts("nginx").windows_builds == ()
 
@@ -77,7 +83,11 @@ def test_commands_are_found_whatever_their_directory_and_on_windows_their_case()
     busybox = images.find("busybox")
     assert servercore is not None
     assert busybox is not None
-    for name in ("powershell", "PowerShell.EXE", r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"):
+    for name in (
+        "powershell",
+        "PowerShell.EXE",
+        r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe",
+    ):
         command = servercore.image.command(name, "windows")
         assert command == images.Command("applet", "powershell")
     assert busybox.image.command("/bin/nc", "linux") == images.Command("applet", "nc")
@@ -103,7 +113,9 @@ def test_every_applet_in_the_table_exists_for_the_systems_of_its_image() -> None
     for image in images.table():
         for name, command in image.commands.items():
             if command.kind == "applet":
-                assert any(command.target in known[system] for system in image.os), f"{name} of {image.name}"
+                assert any(command.target in known[system] for system in image.os), (
+                    f"{name} of {image.name}"
+                )
 
 
 def test_every_image_can_start_by_itself() -> None:

@@ -79,11 +79,14 @@ def test_nc_is_silent_about_a_refusal_with_one_v(harness: Harness, closed_port: 
 @pytest.mark.parametrize("name", ["nosuch", "silent"])
 def test_a_name_that_does_not_resolve_is_a_bad_address(harness: Harness, name: str) -> None:
     assert harness.run(nc, "nc", "-vz", name, "80") == Ran(1, "", f"nc: bad address '{name}'\n")
-    assert harness.run(wget, "wget", "-q", "-O", "-", f"http://{name}") == Ran(1, "", f"wget: bad address '{name}'\n")
+    assert harness.run(wget, "wget", "-q", "-O", "-", f"http://{name}") == Ran(
+        1, "", f"wget: bad address '{name}'\n"
+    )
 
 
 @pytest.mark.parametrize(
-    "words", [("127.0.0.1", "80"), ("-l", "-p", "80", "127.0.0.1", "80"), ("-uz", "127.0.0.1", "80")]
+    "words",
+    [("127.0.0.1", "80"), ("-l", "-p", "80", "127.0.0.1", "80"), ("-uz", "127.0.0.1", "80")],
 )
 def test_nc_refuses_what_carries_or_accepts_data(harness: Harness, words: tuple[str, ...]) -> None:
     ran = harness.run(nc, "nc", *words)
@@ -91,9 +94,22 @@ def test_nc_refuses_what_carries_or_accepts_data(harness: Harness, words: tuple[
 
 
 def test_wget_prints_the_page_and_nothing_else_when_quiet(harness: Harness) -> None:
-    ran, _ = against(harness, http_answer("page"), wget, "wget", "-q", "-O", "-", "-T", "3", "http://127.0.0.1:{}/")
+    ran, _ = against(
+        harness,
+        http_answer("page"),
+        wget,
+        "wget",
+        "-q",
+        "-O",
+        "-",
+        "-T",
+        "3",
+        "http://127.0.0.1:{}/",
+    )
     assert ran == Ran(0, "page", "")
-    ran, port = against(harness, http_answer("page"), wget, "wget", "-O", "-", "http://127.0.0.1:{}/")
+    ran, port = against(
+        harness, http_answer("page"), wget, "wget", "-O", "-", "http://127.0.0.1:{}/"
+    )
     assert ran.out == "page"
     assert ran.err.startswith(f"Connecting to 127.0.0.1 (127.0.0.1:{port})\n")
 
@@ -101,27 +117,48 @@ def test_wget_prints_the_page_and_nothing_else_when_quiet(harness: Harness) -> N
 def test_wget_words_its_failures_as_busybox_does(harness: Harness, closed_port: int) -> None:
     ran = harness.run(wget, "wget", "-q", "-O", "-", f"http://127.0.0.1:{closed_port}")
     assert ran == Ran(1, "", "wget: can't connect to remote host (127.0.0.1): Connection refused\n")
-    ran, _ = against(harness, silent, wget, "wget", "-q", "-T", "0.1", "-O", "-", "http://127.0.0.1:{}")
+    ran, _ = against(
+        harness, silent, wget, "wget", "-q", "-T", "0.1", "-O", "-", "http://127.0.0.1:{}"
+    )
     assert ran == Ran(1, "", "wget: download timed out\n")
-    ran, _ = against(harness, http_answer("", "404 Not Found"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}")
+    ran, _ = against(
+        harness,
+        http_answer("", "404 Not Found"),
+        wget,
+        "wget",
+        "-q",
+        "-O",
+        "-",
+        "http://127.0.0.1:{}",
+    )
     assert ran == Ran(1, "", "wget: server returned error: HTTP/1.1 404 Not Found\n")
-    ran, _ = against(harness, answering(b"\r\n"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}")
+    ran, _ = against(
+        harness, answering(b"\r\n"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}"
+    )
     assert ran == Ran(1, "", "wget: error getting response\n")
 
 
 def test_wget_refuses_what_it_does_not_do(harness: Harness) -> None:
-    assert harness.run(wget, "wget", "https://127.0.0.1") == Ran(1, "", "not emulated: wget https\n")
+    assert harness.run(wget, "wget", "https://127.0.0.1") == Ran(
+        1, "", "not emulated: wget https\n"
+    )
     ran = harness.run(wget, "wget", "--spider", "http://127.0.0.1")
     assert (ran.code, ran.err.startswith("not emulated: wget: ")) == (1, True)
 
 
 def test_agnhost_connect_prints_nothing_or_one_word(harness: Harness, closed_port: int) -> None:
-    ran, _ = against(harness, answering(b""), agnhost, "/agnhost", "connect", "127.0.0.1:{}", "--timeout=1s")
+    ran, _ = against(
+        harness, answering(b""), agnhost, "/agnhost", "connect", "127.0.0.1:{}", "--timeout=1s"
+    )
     assert ran == Ran(0, "", "")
-    assert harness.run(agnhost, "agnhost", "connect", f"127.0.0.1:{closed_port}") == Ran(1, "", "REFUSED\n")
+    assert harness.run(agnhost, "agnhost", "connect", f"127.0.0.1:{closed_port}") == Ran(
+        1, "", "REFUSED\n"
+    )
     ran = harness.run(agnhost, "agnhost", "connect", "nosuch:80")
     assert ran == Ran(1, "", "DNS: lookup nosuch on 127.0.0.1:53: no such host\n")
-    assert harness.run(agnhost, "agnhost", "dns-suffix") == Ran(1, "", "not emulated: agnhost dns-suffix\n")
+    assert harness.run(agnhost, "agnhost", "dns-suffix") == Ran(
+        1, "", "not emulated: agnhost dns-suffix\n"
+    )
 
 
 def test_agnhost_on_windows_does_not_know_a_refusal(harness: Harness, closed_port: int) -> None:

@@ -28,7 +28,9 @@ def run(harness: Harness, *argv: str) -> Ran:
 def against(harness: Harness, serve: Serve, script: str) -> Ran:
     async def scenario() -> Ran:
         async with tcp(serve) as port:
-            return await harness.call(POWERSHELL, "powershell", "-Command", script.replace("PORT", str(port)))
+            return await harness.call(
+                POWERSHELL, "powershell", "-Command", script.replace("PORT", str(port))
+            )
 
     ran = asyncio.run(scenario())
     return Ran(ran.code, ran.out.replace("\r\n", "\n"), ran.err.replace("\r\n", "\n"))
@@ -63,7 +65,9 @@ def against(harness: Harness, serve: Serve, script: str) -> Ran:
         ("[Text.Encoding]::UTF8.GetBytes('hé')", "104\n195\n169\n"),
     ],
 )
-def test_the_language_computes_what_powershell_does(harness: Harness, script: str, output: str) -> None:
+def test_the_language_computes_what_powershell_does(
+    harness: Harness, script: str, output: str
+) -> None:
     harness.env["POD_NAME"] = "web"
     ran = run(harness, "-NoProfile", "-Command", script)
     assert ran == Ran(0, output, "")
@@ -95,8 +99,14 @@ def test_the_language_computes_what_powershell_does(harness: Harness, script: st
         ("$x = [System.IO.File]::ReadAllText('x')", "the type [io.file]"),
         ("Get-Content x -Tail 1", "parameter -Tail of Get-Content"),
         ("Write-Host -Object x", "parameter -Object of Write-Host"),
-        ("Invoke-WebRequest http://127.0.0.1 -Proxy http://127.0.0.1", "parameter -Proxy of Invoke-WebRequest"),
-        ("Invoke-WebRequest http://127.0.0.1 -Timeout 3", "parameter -Timeout of Invoke-WebRequest"),
+        (
+            "Invoke-WebRequest http://127.0.0.1 -Proxy http://127.0.0.1",
+            "parameter -Proxy of Invoke-WebRequest",
+        ),
+        (
+            "Invoke-WebRequest http://127.0.0.1 -Timeout 3",
+            "parameter -Timeout of Invoke-WebRequest",
+        ),
         ("Invoke-WebRequest http://127.0.0.1 -TimeoutSec", "these arguments of Invoke-WebRequest"),
         ("notepad x", "command notepad"),
         ("New-Object Net.WebClient", "New-Object Net.WebClient"),
@@ -113,7 +123,9 @@ def test_the_language_computes_what_powershell_does(harness: Harness, script: st
         ("exit 300", "exit status 300"),
     ],
 )
-def test_what_it_does_not_know_is_named_and_fails(harness: Harness, script: str, construct: str) -> None:
+def test_what_it_does_not_know_is_named_and_fails(
+    harness: Harness, script: str, construct: str
+) -> None:
     ran = run(harness, script)
     assert ran.code == 1
     assert ran.err.lower() == f"not emulated: {construct}\n".lower()
@@ -126,11 +138,11 @@ def test_command_words_are_joined_into_a_script(harness: Harness) -> None:
     assert run(harness, "Write-Output", "a,", "b") == Ran(0, "a\nb\n", "")
 
 
-def test_the_command_of_calicos_own_windows_specs_tells_by_its_exit_status(harness: Harness) -> None:
+def test_the_command_of_calicos_own_windows_specs_tells_by_its_exit_status(
+    harness: Harness,
+) -> None:
     """As e2e/pkg/utils/conncheck has it (projectcalico/calico@6ad21471)."""
-    script = (
-        "Invoke-WebRequest 127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1 -DisableKeepAlive -ErrorAction Stop | Out-Null"
-    )
+    script = "Invoke-WebRequest 127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1 -DisableKeepAlive -ErrorAction Stop | Out-Null"
     assert against(harness, http_answer("a page"), script) == Ran(0, "", "")
     assert against(harness, silent, script).code == 1
     assert run(harness, "Start-Sleep", "1").code == 0  # what its pods run
@@ -139,7 +151,9 @@ def test_the_command_of_calicos_own_windows_specs_tells_by_its_exit_status(harne
 def test_a_web_response_is_listed_as_5_1_lists_it(harness: Harness) -> None:
     page = "<html><body><H1>Windows Container Web Server</H1><p>IP 10.1.2.3 callerCount 1 </body></html>"
     ran = against(
-        harness, http_answer(page), "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 5"
+        harness,
+        http_answer(page),
+        "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 5",
     )
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
@@ -151,7 +165,16 @@ def test_a_web_response_is_listed_as_5_1_lists_it(harness: Harness) -> None:
     ]
     names = [line.split(" :")[0].strip() for line in lines if line[:1].isalpha()]
     assert names == [
-        *("StatusCode", "StatusDescription", "Content", "RawContent", "Forms", "Headers", "Images", "InputFields"),
+        *(
+            "StatusCode",
+            "StatusDescription",
+            "Content",
+            "RawContent",
+            "Forms",
+            "Headers",
+            "Images",
+            "InputFields",
+        ),
         *("Links", "ParsedHtml", "RawContentLength"),
     ]
 
@@ -160,12 +183,18 @@ def test_long_bodies_are_cut_in_the_list_and_whole_in_the_property(harness: Harn
     body = "x" * 1000
     ran = against(harness, http_answer(body), "iwr http://127.0.0.1:PORT -UseBasicParsing")
     assert "..." in ran.out
-    ran = against(harness, http_answer(body), "(iwr http://127.0.0.1:PORT -UseBasicParsing).Content.Length")
+    ran = against(
+        harness, http_answer(body), "(iwr http://127.0.0.1:PORT -UseBasicParsing).Content.Length"
+    )
     assert ran.out == "1000\n"
 
 
 def test_a_timeout_is_worded_and_placed_as_5_1_does(harness: Harness) -> None:
-    ran = against(harness, silent, "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1")
+    ran = against(
+        harness,
+        silent,
+        "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1",
+    )
     assert (ran.code, ran.out) == (1, "")
     lines = ran.err.splitlines()
     assert lines[:2] == ["Invoke-WebRequest : The operation has timed out.", "At line:1 char:1"]
@@ -186,19 +215,29 @@ def test_the_other_web_errors_have_their_own_words(harness: Harness, closed_port
     assert refused == "Invoke-WebRequest : Unable to connect to the remote server"
     unknown = first_line("Invoke-WebRequest http://nosuch/ -UseBasicParsing")
     assert unknown == "Invoke-WebRequest : The remote name could not be resolved: 'nosuch'"
-    ran = against(harness, http_answer("", "404 Not Found"), "iwr http://127.0.0.1:PORT/x -UseBasicParsing")
+    ran = against(
+        harness, http_answer("", "404 Not Found"), "iwr http://127.0.0.1:PORT/x -UseBasicParsing"
+    )
     assert ran.err.splitlines()[0] == "iwr : The remote server returned an error: (404) Not Found."
     ran = against(harness, http_answer("page"), "iwr http://127.0.0.1:PORT/")
     assert "Internet" in ran.err.splitlines()[0]
     assert ran.code == 1
 
 
-def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(harness: Harness) -> None:
+def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(
+    harness: Harness,
+) -> None:
     ran = run(harness, "Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'")
     assert (ran.code, ran.out) == (0, "after\n")
-    ran = run(harness, "$ErrorActionPreference = 'Stop'; Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'")
+    ran = run(
+        harness,
+        "$ErrorActionPreference = 'Stop'; Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'",
+    )
     assert (ran.code, ran.out) == (1, "")
-    ran = run(harness, "try { iwr http://nosuch -UseBasicParsing -ErrorAction Stop } catch { 'caught'; exit 3 }")
+    ran = run(
+        harness,
+        "try { iwr http://nosuch -UseBasicParsing -ErrorAction Stop } catch { 'caught'; exit 3 }",
+    )
     assert (ran.code, ran.out) == (3, "caught\n")
     assert run(harness, "exit 5").code == 5
 
@@ -218,7 +257,9 @@ def test_of_script_files_the_probe_programs_alone_are_run(harness: Harness) -> N
     assert (ran.code, "a script file that is not there" in ran.err) == (1, True)
 
 
-@pytest.mark.parametrize("argv", [("-EncodedCommand", "x"), ("-ExecutionPolicy", "Restricted"), ("-Command", "-"), ()])
+@pytest.mark.parametrize(
+    "argv", [("-EncodedCommand", "x"), ("-ExecutionPolicy", "Restricted"), ("-Command", "-"), ()]
+)
 def test_another_command_line_is_refused(harness: Harness, argv: tuple[str, ...]) -> None:
     ran = run(harness, *argv)
     assert ran.code == 1
@@ -234,7 +275,9 @@ def test_a_tcp_client_tells_open_from_refused(harness: Harness, closed_port: int
     assert run(harness, script.replace("PORT", str(closed_port))).out == "REFUSED\n"
 
 
-def test_powershell_starts_as_slowly_as_it_is_told(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_powershell_starts_as_slowly_as_it_is_told(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float, result: object = None) -> None:
@@ -246,7 +289,9 @@ def test_powershell_starts_as_slowly_as_it_is_told(harness: Harness, monkeypatch
     assert slept == [2.5]
 
 
-def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(harness: Harness, closed_port: int) -> None:
+def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(
+    harness: Harness, closed_port: int
+) -> None:
     manifest = Path(__file__).parents[4] / "manifests" / "new-pod" / "windows.yaml"
     first = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"]
     harness.env |= {
@@ -265,7 +310,9 @@ def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(harness: 
 
     harness.env["NETWORK_MS"] = "4000"
     assert asyncio.run(opens_later()) == Ran(0, "", "")
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:  # further connections get no answer
+    with socket.create_server(
+        ("127.0.0.1", 0), backlog=0
+    ) as full:  # further connections get no answer
         harness.env |= {"TARGET_PORT": str(full.getsockname()[1]), "GIVE_UP_MS": "100"}
         with socket.create_connection(full.getsockname()):
             assert harness.run(POWERSHELL, *first) == Ran(3, "", "")

@@ -11,7 +11,9 @@ from tests.unit.hybridlab.runtime.conftest import Harness, Ran
 AGNHOST = ("/agnhost", "connect", "127.0.0.1:PORT")
 POWERSHELL = ("powershell", "-Command")
 PROGRAMS = [
-    pytest.param((*POWERSHELL, "iwr http://127.0.0.1:PORT -UseBasicParsing"), id="Invoke-WebRequest"),
+    pytest.param(
+        (*POWERSHELL, "iwr http://127.0.0.1:PORT -UseBasicParsing"), id="Invoke-WebRequest"
+    ),
     pytest.param(AGNHOST, id="agnhost"),
 ]
 
@@ -41,13 +43,17 @@ def test_a_program_of_windows_hears_of_a_refusal_late(
     assert 1.5 in slept
 
 
-def test_a_program_of_linux_hears_of_it_at_once(harness: Harness, closed_port: int, slept: list[float]) -> None:
+def test_a_program_of_linux_hears_of_it_at_once(
+    harness: Harness, closed_port: int, slept: list[float]
+) -> None:
     harness.settings |= {"os": "linux", "windows_refused_ms": 1500}
     assert "REFUSED" in ran(harness, closed_port, AGNHOST).err
     assert 1.5 not in slept
 
 
-def test_who_waits_less_long_than_windows_does_times_out(harness: Harness, closed_port: int) -> None:
+def test_who_waits_less_long_than_windows_does_times_out(
+    harness: Harness, closed_port: int
+) -> None:
     harness.settings |= {"os": "windows", "windows_refused_ms": 60000}
     assert ran(harness, closed_port, (*AGNHOST, "--timeout=50ms")).err == "TIMEOUT\n"
     script = "iwr http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1"

@@ -21,13 +21,17 @@ class LoopbackNet:
     resolver_options: Sequence[str] = ("ndots:5",)
     etc_hosts: str = ""
 
-    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+    def socket(
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
+    ) -> socket.socket:
         made = socket.socket(family, kind, proto)
         made.setblocking(False)
         return made
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - as Net has it
-        raise AssertionError(f"the probe programs resolve by themselves, not {name} through the pod's resolver library")
+        raise AssertionError(
+            f"the probe programs resolve by themselves, not {name} through the pod's resolver library"
+        )
 
 
 class Lines:

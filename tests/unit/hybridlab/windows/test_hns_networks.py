@@ -5,7 +5,9 @@ import pytest
 from hybridlab.windows.hns_networks import Hns, NetworkSpec
 
 BLOCK, OTHER = "192.168.1.0/26", "192.168.2.0/26"
-EXTERNAL = NetworkSpec(name="External", type="Overlay", subnet="192.168.255.0/30", gateway="192.168.255.1", vsid=9999)
+EXTERNAL = NetworkSpec(
+    name="External", type="Overlay", subnet="192.168.255.0/30", gateway="192.168.255.1", vsid=9999
+)
 
 
 def new() -> Hns:
@@ -16,7 +18,12 @@ def asked(vsid: int | None, block: str = BLOCK) -> NetworkSpec:
     stem = block.rpartition(".")[0]
     endpoint = (f"{stem}.2", "0e:2a:c0:a8:01:02")
     return NetworkSpec(
-        name="Calico", type="Overlay", subnet=block, gateway=f"{stem}.1", vsid=vsid, host_endpoint=endpoint
+        name="Calico",
+        type="Overlay",
+        subnet=block,
+        gateway=f"{stem}.1",
+        vsid=vsid,
+        host_endpoint=endpoint,
     )
 
 

@@ -68,7 +68,11 @@ def test_networks_have_their_vsid_and_the_pod_network_its_routes() -> None:
         harness.machine.address,
     )
     assert calico["Subnets"] == [
-        {"AddressPrefix": BLOCK, "GatewayAddress": "192.168.1.1", "Policies": [{"Type": "VSID", "VSID": 4096}]}
+        {
+            "AddressPrefix": BLOCK,
+            "GatewayAddress": "192.168.1.1",
+            "Policies": [{"Type": "VSID", "VSID": 4096}],
+        }
     ]
     assert {"Type": "RemoteSubnetRoute", "IsolationId": 4096} in calico["Policies"]
     assert all(policy["Type"] != "RemoteSubnetRoute" for policy in external["Policies"])
@@ -92,7 +96,10 @@ def test_a_policy_list_names_the_backends_on_the_node() -> None:
     harness = Harness()
     pod = next(endpoint for endpoint in harness.hns.endpoints if endpoint.pod)
     (found,) = harness.ask("policy-lists")
-    assert (found["References"], found["Policies"][0]["VIPs"]) == ([f"/endpoints/{pod.id}"], ["10.96.0.9"])
+    assert (found["References"], found["Policies"][0]["VIPs"]) == (
+        [f"/endpoints/{pod.id}"],
+        ["10.96.0.9"],
+    )
     assert found["Policies"][0]["IsDSR"] is True
 
 
@@ -133,19 +140,33 @@ def test_kube_proxy_shows_its_command_line_and_is_a_service_where_no_pod_runs_it
     running = (6000, "kube-proxy.exe --enable-dsr=true")
     felix, found = Harness(kube_proxy=running).ask("processes")
     assert felix["Name"] == "calico-node.exe"
-    assert found == {"Name": "kube-proxy.exe", "ProcessId": 6000, "CommandLine": "kube-proxy.exe --enable-dsr=true"}
+    assert found == {
+        "Name": "kube-proxy.exe",
+        "ProcessId": 6000,
+        "CommandLine": "kube-proxy.exe --enable-dsr=true",
+    }
     assert "kube-proxy" not in Harness(kube_proxy=running).ask("services")
     service = "kube_proxy.windows=service"
-    assert Harness("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"] == "Running"
+    assert (
+        Harness("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"]
+        == "Running"
+    )
     assert Harness("operator", 1, service).ask("services")["kube-proxy"] == "Stopped"
-    on_aks = Harness("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask("services")
+    on_aks = Harness("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask(
+        "services"
+    )
     assert (on_aks["kubeproxy"], "kube-proxy" in on_aks) == ("Running", False)
-    on_rke2 = Harness("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask("services")
-    assert not [name for name in on_rke2 if "proxy" in name], "RKE2's agent starts it as a child of its own"
+    on_rke2 = Harness("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask(
+        "services"
+    )
+    assert not [name for name in on_rke2 if "proxy" in name], (
+        "RKE2's agent starts it as a child of its own"
+    )
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [("v3.32.1", "calico-node.exe"), ("v3.33.0", "calico.exe"), ("v3.9.1", "calico-node.exe")]
+    ("version", "name"),
+    [("v3.32.1", "calico-node.exe"), ("v3.33.0", "calico.exe"), ("v3.9.1", "calico-node.exe")],
 )
 def test_felix_s_process_is_named_as_its_version_has_it(version: str, name: str) -> None:
     assert felix_command(version)[0] == name

@@ -14,11 +14,22 @@ from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    ScriptedProber,
+    observation,
+    workload,
+)
 
 FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
 SERVICE = Target(
-    host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(BACKEND,), name="Service web"
+    host="10.96.0.9",
+    port=80,
+    protocol="tcp",
+    path=Addressing.CLUSTER_IP,
+    backends=(BACKEND,),
+    name="Service web",
 )
 
 
@@ -26,7 +37,11 @@ def by(pod: str) -> Answer:
     """An answer that says which pod gave it, as far as its kind of attempt can."""
 
     def answer(attempt: Attempt, _: int) -> Observation:
-        said = {"served_by": pod, "seen_client": FRIEND.address} if attempt.kind is not Kind.TCP else {}
+        said = (
+            {"served_by": pod, "seen_client": FRIEND.address}
+            if attempt.kind is not Kind.TCP
+            else {}
+        )
         return observation(attempt, Verdict.CONNECTED, **said)
 
     return answer
@@ -38,21 +53,35 @@ def expecting(**answers: list[Answer]) -> Expect:
 
 
 @pytest.mark.parametrize(
-    "target", [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Addressing.NODE_PORT)]
+    "target",
+    [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Addressing.NODE_PORT)],
 )
 def test_a_service_that_leads_to_another_pod_is_not_reached(target: Target) -> None:
-    with pytest.raises(Nonconformance, match="expected an answer of ns/backend, observed an answer of ns/another-pod"):
-        expecting(friend=[by("ns/another-pod")]).reachable(FRIEND, target, because="kube-proxy sends it on")
+    with pytest.raises(
+        Nonconformance,
+        match="expected an answer of ns/backend, observed an answer of ns/another-pod",
+    ):
+        expecting(friend=[by("ns/another-pod")]).reachable(
+            FRIEND, target, because="kube-proxy sends it on"
+        )
 
 
 def test_a_pod_s_address_that_another_pod_has_by_now_is_not_reached() -> None:
-    with pytest.raises(Nonconformance, match="expected an answer of ns/backend, observed an answer of ns/another-pod"):
-        expecting(friend=[by("ns/another-pod")]).reachable(FRIEND, BACKEND.tcp(8080), because="nothing forbids it")
+    with pytest.raises(
+        Nonconformance,
+        match="expected an answer of ns/backend, observed an answer of ns/another-pod",
+    ):
+        expecting(friend=[by("ns/another-pod")]).reachable(
+            FRIEND, BACKEND.tcp(8080), because="nothing forbids it"
+        )
 
 
 def test_a_service_may_lead_elsewhere_until_its_rules_are_there() -> None:
     late = expecting(friend=[by("ns/another-pod"), by("ns/backend")])
-    assert late.reachable(FRIEND, SERVICE, because="kube-proxy sends it on")[0].served_by == "ns/backend"
+    assert (
+        late.reachable(FRIEND, SERVICE, because="kube-proxy sends it on")[0].served_by
+        == "ns/backend"
+    )
 
 
 def test_whom_another_pod_saw_says_nothing_about_the_source() -> None:
@@ -68,8 +97,12 @@ def test_an_answer_without_a_whole_name_is_taken_for_the_backends(who: str) -> N
 
 
 def test_a_path_is_not_seen_open_when_another_pod_answers() -> None:
-    with pytest.raises(ControlBroken, match=r"control failed: .* observed an answer of ns/another-pod"):
-        expecting(friend=[by("ns/another-pod")]).control(FRIEND, SERVICE, because="no policy is in force yet")
+    with pytest.raises(
+        ControlBroken, match=r"control failed: .* observed an answer of ns/another-pod"
+    ):
+        expecting(friend=[by("ns/another-pod")]).control(
+            FRIEND, SERVICE, because="no policy is in force yet"
+        )
 
 
 def test_a_denial_by_service_is_a_bare_connect_that_nothing_answers() -> None:
@@ -81,14 +114,24 @@ def test_a_denial_by_service_is_a_bare_connect_that_nothing_answers() -> None:
 
     expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, dropped])
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
-    blocked(expect, STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing")
+    blocked(
+        expect,
+        STRANGER,
+        SERVICE,
+        beside=[FRIEND, (STRANGER, BYSTANDER)],
+        because="its label is missing",
+    )
     assert set(kinds) == {Kind.TCP}
 
 
 def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak() -> None:
-    expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, by("ns/another-pod")])
+    expect = expecting(
+        friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, by("ns/another-pod")]
+    )
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
-    with pytest.raises(ControlBroken, match="expected TIMED_OUT, observed an answer of ns/another-pod"):
+    with pytest.raises(
+        ControlBroken, match="expected TIMED_OUT, observed an answer of ns/another-pod"
+    ):
         blocked(
             expect,
             STRANGER,
@@ -107,7 +150,9 @@ def on_port(port: int) -> Answer:
     """The backend's answer, which says on which port it came in."""
 
     def answer(attempt: Attempt, _: int) -> Observation:
-        said = observation(attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address)
+        said = observation(
+            attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address
+        )
         return replace(said, served_port=port, status=200)
 
     return answer
@@ -121,7 +166,9 @@ def test_a_service_that_leads_to_another_port_of_its_backend_is_not_reached() ->
 
 def test_a_pods_own_port_that_leads_to_another_of_its_ports_is_not_reached() -> None:
     with pytest.raises(Nonconformance, match="observed an answer of port 8081 of ns/backend"):
-        expecting(friend=[on_port(8081)]).reachable(FRIEND, BACKEND.tcp(8080), because="nothing is translated")
+        expecting(friend=[on_port(8081)]).reachable(
+            FRIEND, BACKEND.tcp(8080), because="nothing is translated"
+        )
 
 
 def test_streams_and_datagrams_are_asked_each_in_its_own_way() -> None:
@@ -129,10 +176,14 @@ def test_streams_and_datagrams_are_asked_each_in_its_own_way() -> None:
 
     def answer(attempt: Attempt, _: int) -> Observation:
         kinds.add((attempt.kind, attempt.request))
-        return observation(attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address)
+        return observation(
+            attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address
+        )
 
     both = [(FRIEND, BACKEND.tcp(8080)), (FRIEND, BACKEND.udp(8080))]
-    expecting(friend=[answer]).sources(both, are=lambda client: [client.address], because="nothing is translated")
+    expecting(friend=[answer]).sources(
+        both, are=lambda client: [client.address], because="nothing is translated"
+    )
     assert kinds == {(Kind.HTTP, "/who"), (Kind.UDP, "/")}
 
 
@@ -140,6 +191,10 @@ def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached()
     def stranger(attempt: Attempt, _: int) -> Observation:
         return replace(observation(attempt, Verdict.CONNECTED), status=200, served_by="")
 
-    with pytest.raises(Nonconformance, match="observed an answer of a server that does not say who it is"):
+    with pytest.raises(
+        Nonconformance, match="observed an answer of a server that does not say who it is"
+    ):
         expecting(friend=[stranger]).told([(FRIEND, ECHO)], because="kube-proxy sends it on")
-    expecting(friend=[stranger]).reachable(FRIEND, replace(ECHO, backend_port=80), because="a web page says no name")
+    expecting(friend=[stranger]).reachable(
+        FRIEND, replace(ECHO, backend_port=80), because="a web page says no name"
+    )

@@ -13,7 +13,18 @@ from types import FrameType
 import pytest
 
 from conformance.expect.engine.ask import BEHIND, LOOK, ask
-from conformance.expect.engine.decide import LARGE, Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
+from conformance.expect.engine.decide import (
+    LARGE,
+    Held,
+    NotYet,
+    Path,
+    Rule,
+    Standing,
+    Why,
+    Wrong,
+    decide,
+    link,
+)
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
@@ -27,7 +38,9 @@ SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
 
 
 def path(source: Workload, host: str, *, want: bool) -> Path:
-    attempt = Attempt(source=source, target=target(host), kind=Kind.TCP, give_up_after=PATIENCE.tcp_give_up)
+    attempt = Attempt(
+        source=source, target=target(host), kind=Kind.TCP, give_up_after=PATIENCE.tcp_give_up
+    )
     return Path(attempt, want, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect))
 
 
@@ -76,7 +89,9 @@ def test_a_route_that_connects_no_more_is_asked_at_the_cadence_again() -> None:
 def test_a_source_with_one_route_that_does_not_connect_yet_is_asked_at_the_cadence() -> None:
     network, source = Network(LAB), workload("client")
     network.says(source, OTHER, outage((0.0, 1.0)))
-    standings = decided(network, [path(source, host, want=True) for host in (SERVER.host, OTHER.host)])
+    standings = decided(
+        network, [path(source, host, want=True) for host in (SERVER.host, OTHER.host)]
+    )
     assert all(isinstance(standing, Held) for standing in standings)
     assert gaps(network, source)[0] == PATIENCE.poll_every
 
@@ -105,7 +120,9 @@ def closed_by_policy(network: Network, *, after: float) -> tuple[Workload, list[
     return source, paths
 
 
-def test_a_route_that_is_not_closed_yet_is_asked_again_soon_and_at_the_cadence_once_it_does_not_answer() -> None:
+def test_a_route_that_is_not_closed_yet_is_asked_again_soon_and_at_the_cadence_once_it_does_not_answer() -> (
+    None
+):
     network = Network(LAB)
     source, paths = closed_by_policy(network, after=0.02)
     standings = decided(network, paths)
@@ -137,9 +154,15 @@ def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> Non
 
 
 @pytest.mark.parametrize("others", [0, 5])
-def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wait_for(others: int) -> None:
+def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wait_for(
+    others: int,
+) -> None:
     """What was begun before it opened hears nothing until its SYN is repeated: after a second on most systems."""
-    network, source, opens = Network(replace(LAB, linux=replace(PATIENCE, syn_again=1.0))), workload("client"), 0.3
+    network, source, opens = (
+        Network(replace(LAB, linux=replace(PATIENCE, syn_again=1.0))),
+        workload("client"),
+        0.3,
+    )
     hosts = [SERVER.host, *(f"192.168.1.{number}" for number in range(others))]
     for host in hosts:
         network.says(source, target(host), outage((0.0, opens)))
@@ -151,7 +174,9 @@ def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wa
     assert gaps(network, source)[:3] == [soon, 2 * soon, 4 * soon]
     for standing in standings:
         assert isinstance(standing, Held)
-        assert standing.row[0].at < opens + PATIENCE.poll_every, "by an attempt that was begun when it had opened"
+        assert standing.row[0].at < opens + PATIENCE.poll_every, (
+            "by an attempt that was begun when it had opened"
+        )
     assert network.clock.now < 1.0, "no repetition was waited for"
 
 
@@ -177,14 +202,24 @@ def test_open_paths_that_agree_are_asked_in_turns_while_denials_are_waited_for()
     assert all(isinstance(standing, Held) for standing in standings)
     denied = [attempt.asked for attempt in closed.tries]
     for one in opened:
-        seldom = [attempt.asked for attempt in one.tries if PATIENCE.poll_every * 3 <= attempt.asked <= denied[-1]]
+        seldom = [
+            attempt.asked
+            for attempt in one.tries
+            if PATIENCE.poll_every * 3 <= attempt.asked <= denied[-1]
+        ]
         assert len(seldom) <= len(denied) // 2 + 1
         assert max(after - before for before, after in pairwise(seldom)) <= 3 * PATIENCE.poll_every
     for moment in denied[3:]:
-        asked = [one for one in opened if any(abs(attempt.asked - moment) < 0.01 for attempt in one.tries)]
+        asked = [
+            one
+            for one in opened
+            if any(abs(attempt.asked - moment) < 0.01 for attempt in one.tries)
+        ]
         assert len(asked) in (2, 3), "the others were asked the last time"
     early = {attempt.asked for attempt in late.tries}
-    assert {moment for moment in denied if moment < 0.9} <= early, "what does not agree yet is asked each time"
+    assert {moment for moment in denied if moment < 0.9} <= early, (
+        "what does not agree yet is asked each time"
+    )
     assert all(one.tries[-1].asked >= denied[-1] for one in [*opened, late])
 
 
@@ -196,7 +231,9 @@ def test_an_open_path_that_anothers_closed_path_needs_beside_it_is_asked_each_ti
     network.says(source, SERVER, never)
     decided(network, [*opened, *beside, closed])
     until = closed.tries[-1].asked
-    *others, needed = ([attempt.asked for attempt in one.tries if attempt.asked <= until] for one in beside)
+    *others, needed = (
+        [attempt.asked for attempt in one.tries if attempt.asked <= until] for one in beside
+    )
     assert max(after - before for before, after in pairwise(needed)) <= PATIENCE.poll_every + 0.01
     assert all(len(asked) < len(needed) for asked in others)
 
@@ -204,7 +241,9 @@ def test_an_open_path_that_anothers_closed_path_needs_beside_it_is_asked_each_ti
 def test_a_few_answers_may_be_owed() -> None:
     network, source = Network(LAB, round_trip=0.45), workload("client")
     network.says(source, SERVER, never)
-    standings = decided(network, [path(source, OTHER.host, want=True), path(source, SERVER.host, want=False)])
+    standings = decided(
+        network, [path(source, OTHER.host, want=True), path(source, SERVER.host, want=False)]
+    )
     assert all(isinstance(standing, Held) for standing in standings)
     assert max(gaps(network, source)) <= PATIENCE.poll_every
 
@@ -252,10 +291,14 @@ def test_a_route_is_judged_anew_for_its_own_answers_and_not_for_each_of_its_cont
     network, paths = crossed(12)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     for judged_path in paths:
-        assert judged[id(judged_path)] <= len(judged_path.tries) + 2, "once at the beginning, and once for each answer"
+        assert judged[id(judged_path)] <= len(judged_path.tries) + 2, (
+            "once at the beginning, and once for each answer"
+        )
 
 
-def test_the_work_for_an_attempt_does_not_grow_with_the_routes_that_are_open_times_those_that_are_closed() -> None:
+def test_the_work_for_an_attempt_does_not_grow_with_the_routes_that_are_open_times_those_that_are_closed() -> (
+    None
+):
     assert calls_per_attempt(16) < 2 * calls_per_attempt(8), "four times as many paths"
 
 
@@ -277,7 +320,9 @@ def calls_per_attempt(count: int) -> float:
     return calls / len(network.begun)
 
 
-def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     network, source, friend = Network(LAB), workload("client"), workload("friend")
     network.says(source, SERVER, never)
     network.says(friend, SERVER, outage((0.0, 0.84)))
@@ -294,7 +339,9 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypat
     monkeypatch.setattr("conformance.expect.engine.ask.decide", judge)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
-    assert (alone[0.802], alone[0.854]) == (True, False), "its time-out, and the answer of the control begun at 0.752"
+    assert (alone[0.802], alone[0.854]) == (True, False), (
+        "its time-out, and the answer of the control begun at 0.752"
+    )
 
 
 def test_nothing_is_waited_for_once_an_end_is_lost_and_other_paths_go_on() -> None:
@@ -330,13 +377,21 @@ class SmallAlone(Network):
 
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
         ends, verdict = super().outcome(attempt, begun)
-        if attempt.target == SERVER and attempt.source.pod == "client" and self.denied[attempt.request == LARGE]:
+        if (
+            attempt.target == SERVER
+            and attempt.source.pod == "client"
+            and self.denied[attempt.request == LARGE]
+        ):
             return begun + attempt.give_up_after, Verdict.TIMED_OUT
         return ends, verdict
 
 
-@pytest.mark.parametrize(("denied", "holds"), [((True, True), True), ((True, False), False), ((False, True), False)])
-def test_a_denial_holds_for_large_datagrams_as_for_small_ones(denied: tuple[bool, ...], holds: bool) -> None:
+@pytest.mark.parametrize(
+    ("denied", "holds"), [((True, True), True), ((True, False), False), ((False, True), False)]
+)
+def test_a_denial_holds_for_large_datagrams_as_for_small_ones(
+    denied: tuple[bool, ...], holds: bool
+) -> None:
     network, source, friend = SmallAlone(LAB, denied=denied), workload("client"), workload("friend")
 
     def over_udp(source: Workload, host: str, *, want: bool) -> Path:
@@ -352,6 +407,10 @@ def test_a_denial_holds_for_large_datagrams_as_for_small_ones(denied: tuple[bool
     ]
     *_, standing = decided(network, paths)
     assert isinstance(standing, Held) if holds else standing == Wrong(Why.OPEN)
-    sizes = {attempt.request for _, attempt in network.begun if attempt.target == SERVER and attempt.source == source}
+    sizes = {
+        attempt.request
+        for _, attempt in network.begun
+        if attempt.target == SERVER and attempt.source == source
+    }
     assert len(sizes) == 2
     assert {attempt.request for _, attempt in network.begun if attempt.source == friend} == {"/"}

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.expect.engine.decide import Held, NotYet, Path, Rule, Standing, Why, Wrong, decide, link
+from conformance.expect.engine.decide import (
+    Held,
+    NotYet,
+    Path,
+    Rule,
+    Standing,
+    Why,
+    Wrong,
+    decide,
+    link,
+)
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from tests.unit.conformance.expect.stand_ins import target, workload
@@ -24,13 +34,22 @@ def path(host: str, *, want: bool, source: str = "a") -> Path:
     return Path(attempt, want, RULE)
 
 
-def tell(path: Path, answers: Sequence[Answer], *, first: float = 0.0, clock: str = "a1", error: float = 0.0) -> None:
+def tell(
+    path: Path,
+    answers: Sequence[Answer],
+    *,
+    first: float = 0.0,
+    clock: str = "a1",
+    error: float = 0.0,
+) -> None:
     """One attempt a second."""
     for number, verdict in enumerate(answers):
         began = first + number
         attempt = path.ask(began)
         if verdict is not None:
-            seen = Observation(attempt=path.attempt, verdict=verdict, at=0.0, seconds=0.1, began=began, clock=clock)
+            seen = Observation(
+                attempt=path.attempt, verdict=verdict, at=0.0, seconds=0.1, began=began, clock=clock
+            )
             path.answer(attempt, seen, at=began, error=error, came=began)
 
 
@@ -38,7 +57,10 @@ def standing(
     answers: Sequence[Answer], control: Sequence[Answer] = (UP,) * 30, *, first: float = 0.0, clock: str = "a1",
     error: float = 0.0, source: str = "a",
 ) -> Standing:  # fmt: skip
-    shut, beside = path("server", want=False), path("server" if source != "a" else "other", want=True, source=source)
+    shut, beside = (
+        path("server", want=False),
+        path("server" if source != "a" else "other", want=True, source=source),
+    )
     link([shut, beside])
     tell(beside, control, clock=clock, error=error)
     tell(shut, answers, first=first)
@@ -96,7 +118,9 @@ def test_moments_of_two_agents_are_compared_by_the_suite_s_clock_and_its_error()
 
 def test_a_control_of_another_source_counts_for_a_give_up_time_and_no_longer() -> None:
     assert isinstance(standing([DROPPED] * 6, [UP, DROPPED], clock="b1", source="b"), Held)
-    assert isinstance(standing([DROPPED] * 6, [UP, DROPPED], clock="b1", source="b", first=1.0), NotYet)
+    assert isinstance(
+        standing([DROPPED] * 6, [UP, DROPPED], clock="b1", source="b", first=1.0), NotYet
+    )
 
 
 def test_attempts_of_an_agent_and_of_the_one_started_after_it_make_no_row() -> None:
@@ -125,7 +149,11 @@ def test_where_there_are_controls_of_both_kinds_both_are_needed() -> None:
 
 
 def test_an_open_route_is_held_by_its_newest_attempts() -> None:
-    for answers, wanted in (([UP] * 3, Held), ([DROPPED, UP, UP, UP], Held), ([UP, UP, UP, DROPPED], NotYet)):
+    for answers, wanted in (
+        ([UP] * 3, Held),
+        ([DROPPED, UP, UP, UP], Held),
+        ([UP, UP, UP, DROPPED], NotYet),
+    ):
         one = path("server", want=True)
         tell(one, answers)
         assert isinstance(decide(one), wanted)

@@ -15,7 +15,13 @@ from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    ScriptedProber,
+    target,
+    workload,
+)
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 FRIEND = workload("friend")
@@ -33,11 +39,18 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Decision]]:
     """Every stranger's way to the server was open before; what is decided afterwards, by the source's node."""
     kept: dict[str, Decision] = {}
     prober = ScriptedProber({name: [UP] for name in ("friend", "one", "two", "three")})
-    context = Context(claims=("POL-1",), keep=lambda seen: kept.update({item.source: item for item in seen}))
+    context = Context(
+        claims=("POL-1",), keep=lambda seen: kept.update({item.source: item for item in seen})
+    )
     expectation = Expect(prober, load_timings(), context, prober.clock)
     expectation.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
     assert kept == {}
-    closed_after: dict[str, list[Answer]] = {"friend": [UP], "one": [DROPPED], "two": [DROPPED], "three": [DROPPED]}
+    closed_after: dict[str, list[Answer]] = {
+        "friend": [UP],
+        "one": [DROPPED],
+        "two": [DROPPED],
+        "three": [DROPPED],
+    }
     prober.answers, prober.rounds = closed_after | answers, 0
     return expectation, kept
 
@@ -71,18 +84,28 @@ def test_a_node_whose_probe_breaks_is_inconclusive_alone() -> None:
     expect, kept = expecting(two=[ProbeBroken("exec lost its status")])
     with pytest.raises(ProbeBroken, match="lost its status"):
         closes(expect)
-    assert closed(kept) == [ClaimVerdict.CONFIRMED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
+    assert closed(kept) == [
+        ClaimVerdict.CONFIRMED,
+        ClaimVerdict.INCONCLUSIVE,
+        ClaimVerdict.CONFIRMED,
+    ]
 
 
 def test_a_leak_is_told_before_a_probe_that_broke_and_both_are_named() -> None:
-    expect, kept = expecting(one=[ProbeBroken("exec lost its status")], three=[*([DROPPED] * 5), UP])
+    expect, kept = expecting(
+        one=[ProbeBroken("exec lost its status")], three=[*([DROPPED] * 5), UP]
+    )
     with pytest.raises(Nonconformance) as failed:
         closes(expect)
     text = str(failed.value)
     assert "windows-3" in text.splitlines()[0]
     assert "VIOLATED windows-3 -> windows-9" in text
     assert "INCONCLUSIVE windows-1 -> windows-9" in text
-    assert closed(kept) == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED, ClaimVerdict.VIOLATED]
+    assert closed(kept) == [
+        ClaimVerdict.INCONCLUSIVE,
+        ClaimVerdict.CONFIRMED,
+        ClaimVerdict.VIOLATED,
+    ]
 
 
 def test_a_pod_that_restarted_makes_its_own_routes_inconclusive_and_no_others() -> None:
@@ -90,13 +113,21 @@ def test_a_pod_that_restarted_makes_its_own_routes_inconclusive_and_no_others() 
     expect.prober.restarted = {"two"}  # type: ignore[attr-defined]
     with pytest.raises(EnvironmentBroken, match=r"ns/two .* restarted"):
         closes(expect)
-    assert closed(kept) == [ClaimVerdict.CONFIRMED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
+    assert closed(kept) == [
+        ClaimVerdict.CONFIRMED,
+        ClaimVerdict.INCONCLUSIVE,
+        ClaimVerdict.CONFIRMED,
+    ]
 
 
 def test_a_server_that_nobody_reaches_makes_every_route_to_it_inconclusive() -> None:
     expect, kept = expecting(friend=[DROPPED])
     with pytest.raises(ControlBroken, match=r"control failed: (?s:.*)path +ns/friend"):
         blocked(
-            expect, STRANGERS, SERVER, because="x", beside=[FRIEND, *((stranger, BYSTANDER) for stranger in STRANGERS)]
+            expect,
+            STRANGERS,
+            SERVER,
+            because="x",
+            beside=[FRIEND, *((stranger, BYSTANDER) for stranger in STRANGERS)],
         )
     assert closed(kept) == [ClaimVerdict.INCONCLUSIVE] * 3

@@ -64,8 +64,14 @@ class LateAsking(NetworkAsking):
 class Story:
     """A client whose way to a server is to be closed, on a machine that is behind."""
 
-    def __init__(self, behind: Behind, *, shared: bool = True, pressed: float = 1.0, server: Target = SERVER) -> None:
-        self.server, self.network, self.kept = server, LateNetwork(LAB, behind=behind), list[Decision]()
+    def __init__(
+        self, behind: Behind, *, shared: bool = True, pressed: float = 1.0, server: Target = SERVER
+    ) -> None:
+        self.server, self.network, self.kept = (
+            server,
+            LateNetwork(LAB, behind=behind),
+            list[Decision](),
+        )
         clock = self.network.clock
         self.machine = Machine(shared=shared, pressure=lambda: pressed * clock.now)
         context = Context(claims=("POL-1",), keep=self.kept.extend, machine=self.machine)
@@ -78,9 +84,14 @@ class Story:
         self.network.says(STRANGER, SERVER, lambda moment: passes(moment - self.began))
 
     def closes(self) -> ClaimVerdict:
-        beside: list[tuple[list[Workload], Target]] = [([STRANGER], BEYOND), ([FRIEND], self.server)]
+        beside: list[tuple[list[Workload], Target]] = [
+            ([STRANGER], BEYOND),
+            ([FRIEND], self.server),
+        ]
         try:
-            self.expect.matrix(open=beside, closed=[([STRANGER], self.server)], because="its label is missing")
+            self.expect.matrix(
+                open=beside, closed=[([STRANGER], self.server)], because="its label is missing"
+            )
         except (Nonconformance, EnvironmentBroken, ControlBroken) as error:
             self.error = str(error)
         return next(one.verdict for one in self.kept if one.reason and "closed" in one.halves)
@@ -121,7 +132,9 @@ def test_a_machine_in_time_gives_no_budget_twice() -> None:
     assert "machine" not in story.error
 
 
-def test_what_is_not_closed_yet_gets_the_budget_once_more_on_a_machine_that_is_late_and_that_is_said() -> None:
+def test_what_is_not_closed_yet_gets_the_budget_once_more_on_a_machine_that_is_late_and_that_is_said() -> (
+    None
+):
     story = Story(behind)
     story.says(closes_after(BUDGET + 4))
     assert story.closes() is ClaimVerdict.CONFIRMED
@@ -157,33 +170,43 @@ def test_the_second_budget_ends_too() -> None:
     assert "  machine   it was given 10 s beyond its 10 s" in story.error
 
 
-def test_a_route_that_stays_open_is_violated_where_the_machine_was_late_but_not_all_the_while() -> None:
+def test_a_route_that_stays_open_is_violated_where_the_machine_was_late_but_not_all_the_while() -> (
+    None
+):
     story = Story(lambda now: BY_MUCH if now < BUDGET else 0.0)
     story.says(always)
     assert story.closes() is ClaimVerdict.VIOLATED
     assert story.machine.given == 1
 
 
-def test_a_route_that_stays_open_is_violated_beside_processes_that_compute_and_let_the_suite_be_in_time() -> None:
+def test_a_route_that_stays_open_is_violated_beside_processes_that_compute_and_let_the_suite_be_in_time() -> (
+    None
+):
     story = Story(lambda now: 0.02, pressed=1.0)
     story.says(always)
     assert story.closes() is ClaimVerdict.VIOLATED
 
 
-def test_a_route_that_stays_open_is_violated_where_the_cluster_runs_elsewhere_however_late_the_suite_is() -> None:
+def test_a_route_that_stays_open_is_violated_where_the_cluster_runs_elsewhere_however_late_the_suite_is() -> (
+    None
+):
     story = Story(behind, shared=False)
     story.says(always)
     assert story.closes() is ClaimVerdict.VIOLATED
 
 
 @pytest.mark.parametrize("way", ["closed", "open"])
-def test_of_a_route_that_stays_wrong_on_an_overwhelmed_machine_of_the_lab_nothing_is_said(way: str) -> None:
+def test_of_a_route_that_stays_wrong_on_an_overwhelmed_machine_of_the_lab_nothing_is_said(
+    way: str,
+) -> None:
     story = Story(behind)
     story.says(always if way == "closed" else closes_after(0))
     found = story.closes() if way == "closed" else story.opens()
     assert found is ClaimVerdict.INCONCLUSIVE
     first, *rest = story.error.splitlines()
-    assert first.startswith("POL-1  the machine of the lab was overwhelmed all the while; it was given")
+    assert first.startswith(
+        "POL-1  the machine of the lab was overwhelmed all the while; it was given"
+    )
     assert any(line.startswith("  do  run again when less else runs") for line in rest)
     assert story.machine.excused == 1
 
@@ -202,11 +225,17 @@ def test_another_source_is_never_excused() -> None:
         def next(self, within: float) -> Answered | None:
             answered = super().next(within)
             seen = answered.observation if answered else None
-            return Answered(answered.ticket, replace(seen, seen_client="10.9.9.9")) if answered and seen else answered
+            return (
+                Answered(answered.ticket, replace(seen, seen_client="10.9.9.9"))
+                if answered and seen
+                else answered
+            )
 
     story.network.asking = lambda: Telling(story.network)  # type: ignore[method-assign]
     with pytest.raises(Nonconformance, match=r"10\.9\.9\.9"):
-        story.expect.sources([(STRANGER, SERVER)], lambda pod: [pod.address], because="nothing translates it")
+        story.expect.sources(
+            [(STRANGER, SERVER)], lambda pod: [pod.address], because="nothing translates it"
+        )
     assert story.kept[-1].verdict is ClaimVerdict.VIOLATED
 
 
@@ -219,7 +248,9 @@ def test_a_packet_after_an_agreed_denial_is_never_excused() -> None:
 
 
 def outcome(why: Why, *, want: bool) -> Outcome:
-    attempt = Attempt(source=STRANGER, target=SERVER, kind=default_kind(SERVER, want=want), give_up_after=1.0)
+    attempt = Attempt(
+        source=STRANGER, target=SERVER, kind=default_kind(SERVER, want=want), give_up_after=1.0
+    )
     path = Path(attempt, want, Rule.of(LAB.linux, [LAB.linux], 2 * BUDGET), given=BUDGET)
     seen = Observation(attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.1)
     path.answer(path.ask(0.0), seen, at=0.0, error=0.0, came=0.1)
@@ -288,6 +319,13 @@ def test_a_wait_gets_the_time_that_a_late_machine_takes_once() -> None:
     )  # fmt: skip
     assert settled.converged
     assert given == [(10, 0.0)]
-    never = until(clock.monotonic, lambda _: False, within=10, description="it never comes", clock=clock, more=more)
+    never = until(
+        clock.monotonic,
+        lambda _: False,
+        within=10,
+        description="it never comes",
+        clock=clock,
+        more=more,
+    )
     assert not never.converged
     assert never.seconds == pytest.approx(17, abs=1.1)

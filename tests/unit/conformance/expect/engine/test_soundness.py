@@ -13,7 +13,16 @@ from itertools import pairwise
 import pytest
 
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
+from conformance.expect.engine.decide import (
+    BrokenControl,
+    Held,
+    Path,
+    Rule,
+    Standing,
+    Why,
+    Wrong,
+    link,
+)
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.settings import Timings, load_timings
@@ -26,11 +35,15 @@ SEEDS = range(20)
 SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
 
 
-def path(timings: Timings, source: Workload, goal: Target, *, want: bool, kind: Kind = Kind.TCP) -> Path:
+def path(
+    timings: Timings, source: Workload, goal: Target, *, want: bool, kind: Kind = Kind.TCP
+) -> Path:
     patience = timings.of(source.os)
     attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.tcp_give_up)
     rule = Rule.of(patience, [patience], patience.policy_effect)
-    return Path(attempt, want, rule.for_single_packets(patience.tcp_give_up) if kind is Kind.UDP else rule)
+    return Path(
+        attempt, want, rule.for_single_packets(patience.tcp_give_up) if kind is Kind.UDP else rule
+    )
 
 
 def decided(network: Network, paths: list[Path]) -> list[Standing]:
@@ -45,7 +58,9 @@ def jitter(seed: int, most: float = 0.02) -> Network:
     return Network(FIELD, late=lambda: chance.uniform(0.0, most))
 
 
-def closed(network: Network, os: OS, passes: Passes, control: Passes = always, kind: Kind = Kind.TCP) -> Standing:
+def closed(
+    network: Network, os: OS, passes: Passes, control: Passes = always, kind: Kind = Kind.TCP
+) -> Standing:
     """How a path is decided that is to be closed, beside one of the same source and one to the same target."""
     source, friend = workload("stranger", os), workload("friend")
     network.says(source, SERVER, passes)
@@ -62,12 +77,17 @@ def phases(os: OS) -> Iterable[float]:
     """Moments over a whole give-up time and a cadence, closer together than attempts are."""
     patience = FIELD.of(os)
     step = patience.poll_every / 4
-    return [number * step for number in range(int((patience.tcp_give_up + 2 * patience.poll_every) / step))]
+    return [
+        number * step
+        for number in range(int((patience.tcp_give_up + 2 * patience.poll_every) / step))
+    ]
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
 @pytest.mark.parametrize("give_ups", [0.5, 1.0, 2.0])
-def test_an_outage_of_at_most_two_give_ups_is_no_denial_at_any_phase(os: OS, give_ups: float) -> None:
+def test_an_outage_of_at_most_two_give_ups_is_no_denial_at_any_phase(
+    os: OS, give_ups: float
+) -> None:
     for number, begin in enumerate(phases(os)):
         length = give_ups * FIELD.of(os).tcp_give_up
         standing = closed(jitter(number), os, outage((begin, begin + length)))
@@ -78,7 +98,9 @@ def test_an_outage_of_at_most_two_give_ups_is_no_denial_at_any_phase(os: OS, giv
 def test_an_outage_of_two_give_ups_is_no_denial_of_datagrams_which_are_sent_once(os: OS) -> None:
     for number, begin in enumerate(list(phases(os))[::3]):
         lost = outage((begin, begin + 2 * FIELD.of(os).tcp_give_up))
-        assert not isinstance(closed(jitter(number), os, lost, kind=Kind.UDP), Held), f"from {begin} s on"
+        assert not isinstance(closed(jitter(number), os, lost, kind=Kind.UDP), Held), (
+            f"from {begin} s on"
+        )
     assert isinstance(closed(jitter(0), os, never, kind=Kind.UDP), Held)
 
 
@@ -104,7 +126,9 @@ def test_one_packet_lost_in_five_is_no_denial(os: OS) -> None:
 def test_a_path_that_is_open_one_second_in_five_is_no_denial(os: OS) -> None:
     for seed in SEEDS:
         begin = random.Random(seed).uniform(0.0, 5.0)
-        standing = closed(jitter(seed), os, lambda moment, begin=begin: (moment - begin) % 5.0 < 1.0)  # type: ignore[misc]
+        standing = closed(
+            jitter(seed), os, lambda moment, begin=begin: (moment - begin) % 5.0 < 1.0
+        )  # type: ignore[misc]
         assert not isinstance(standing, Held), f"open from {begin} s on"
 
 
@@ -134,7 +158,9 @@ def test_a_first_packet_that_is_dropped_while_its_repetition_passes_is_no_denial
 def test_what_takes_the_source_s_network_too_is_no_denial(os: OS, give_ups: int) -> None:
     for number, begin in enumerate(list(phases(os))[::8]):
         lost = outage((begin, begin + give_ups * FIELD.of(os).tcp_give_up))
-        assert not isinstance(closed(jitter(number), os, lost, control=lost), Held), f"from {begin} s on"
+        assert not isinstance(closed(jitter(number), os, lost, control=lost), Held), (
+            f"from {begin} s on"
+        )
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
@@ -189,7 +215,9 @@ def test_a_windows_denial_is_decided_and_held_within_2_6_give_ups() -> None:
 @pytest.mark.parametrize("os", SYSTEMS)
 def test_a_closed_route_is_decided_while_one_packet_in_five_of_its_controls_is_lost(os: OS) -> None:
     for seed in SEEDS:
-        assert isinstance(closed(jitter(seed), os, never, control=lossy(0.2, seed)), Held), f"seed {seed}"
+        assert isinstance(closed(jitter(seed), os, never, control=lossy(0.2, seed)), Held), (
+            f"seed {seed}"
+        )
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
@@ -210,7 +238,8 @@ def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
     network = jitter(0, most=0.0)
     assert isinstance(closed(network, "windows", never), Held)
     begun = {
-        name: [at for at, attempt in network.begun if attempt.source.pod == name] for name in ("friend", "stranger")
+        name: [at for at, attempt in network.begun if attempt.source.pod == name]
+        for name in ("friend", "stranger")
     }
     for name, os in (("friend", "linux"), ("stranger", "windows")):
         gaps = [later - at for at, later in pairwise(sorted(set(begun[name])))]
@@ -220,14 +249,23 @@ def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
 
 @pytest.mark.parametrize("os", SYSTEMS)
 @pytest.mark.parametrize("starts", [0.9, 4.3, 20.0])
-def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(os: OS, starts: float) -> None:
+def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(
+    os: OS, starts: float
+) -> None:
     network = jitter(0, most=0.0)
     network.cold["stranger"] = starts
     assert isinstance(closed(network, os, never), Held)
-    early = [attempt for begun, attempt in network.begun if attempt.source.pod == "stranger" and begun <= starts]
+    early = [
+        attempt
+        for begun, attempt in network.begun
+        if attempt.source.pod == "stranger" and begun <= starts
+    ]
     assert len(early) == 2, "one for each of its paths"
     patience = FIELD.of(os)
-    assert network.clock.now <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
+    assert (
+        network.clock.now
+        <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
+    )
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
@@ -264,12 +302,16 @@ def test_a_route_that_closes_again_before_it_was_seen_open_often_enough_is_not_o
     assert decided(network, [path(FIELD, source, SERVER, want=True)]) == [Wrong(Why.CLOSED)]
 
 
-def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_begun_meanwhile() -> None:
+def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_begun_meanwhile() -> (
+    None
+):
     network, early, slow = jitter(0, most=0.0), workload("stranger"), workload("friend")
 
     def repetitions_of_the_first_three(moment: float) -> bool:
         return 0.9 < moment < 1.6 and not any(
-            abs(moment - begun) < 1e-9 for begun, attempt in network.begun[-1:] if attempt.source == early
+            abs(moment - begun) < 1e-9
+            for begun, attempt in network.begun[-1:]
+            if attempt.source == early
         )
 
     network.says(early, SERVER, repetitions_of_the_first_three)

@@ -32,7 +32,9 @@ UP, LOST, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 
 def path(*, steady: bool) -> Path:
-    attempt = Attempt(source=SOURCE, target=SERVER, kind=Kind.UDP, give_up_after=PATIENCE.tcp_give_up)
+    attempt = Attempt(
+        source=SOURCE, target=SERVER, kind=Kind.UDP, give_up_after=PATIENCE.tcp_give_up
+    )
     return Path(attempt, True, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect), steady=steady)
 
 
@@ -46,7 +48,9 @@ def told(*verdicts: Verdict, steady: bool = True) -> Path:
 
 
 def tell(one: Path, verdict: Verdict, second: float, attempt: Try | None = None) -> None:
-    seen = Observation(attempt=one.attempt, verdict=verdict, at=0.0, seconds=0.1, began=second, clock="agent")
+    seen = Observation(
+        attempt=one.attempt, verdict=verdict, at=0.0, seconds=0.1, began=second, clock="agent"
+    )
     one.answer(attempt or one.ask(second), seen, at=second, error=0.0, came=second)
 
 
@@ -90,10 +94,14 @@ def test_a_path_that_opens_late_is_open_as_soon_as_its_attempts_agree() -> None:
     assert isinstance(decide(told(LOST, LOST, LOST, *[UP] * PATIENCE.agree)), Held)
 
 
-def test_a_path_that_was_refused_after_it_had_connected_has_to_connect_twenty_times_in_a_row() -> None:
+def test_a_path_that_was_refused_after_it_had_connected_has_to_connect_twenty_times_in_a_row() -> (
+    None
+):
     assert isinstance(decide(told(UP, REFUSED, *[UP] * (STEADY - 1))), NotYet)
     assert isinstance(decide(told(UP, REFUSED, *[UP] * STEADY)), Held)
-    assert isinstance(decide(told(REFUSED, *[UP] * PATIENCE.agree)), Held), "kube-proxy did not know the Service yet"
+    assert isinstance(decide(told(REFUSED, *[UP] * PATIENCE.agree)), Held), (
+        "kube-proxy did not know the Service yet"
+    )
 
 
 def test_a_server_that_is_busy_for_a_moment_is_no_loss() -> None:
@@ -125,7 +133,9 @@ def test_a_path_that_led_to_another_pod_once_has_to_lead_to_its_own_twenty_times
     assert conclude(answered_by(*each_third), about_denial=False) == Wrong(Why.ANOTHER_POD)
     assert isinstance(decide(answered_by(own, own, "other", *[own] * (STEADY - 1))), NotYet)
     assert isinstance(decide(answered_by(own, own, "other", *[own] * STEADY)), Held)
-    assert isinstance(decide(answered_by(own, "other", *[own] * PATIENCE.agree, steady=False)), Held)
+    assert isinstance(
+        decide(answered_by(own, "other", *[own] * PATIENCE.agree, steady=False)), Held
+    )
 
 
 def test_a_path_that_is_a_control_may_lose_an_attempt() -> None:
@@ -151,9 +161,15 @@ def test_a_moments_outage_makes_no_path_closed() -> None:
 
 
 def test_a_path_on_which_each_fifth_packet_is_lost_is_all_but_never_open() -> None:
-    standings = [over(outage((0.06, 0.2), otherwise=after(0.06, lossy(0.2, seed)))) for seed in range(100)]
-    assert standings.count(Wrong(Why.WAVERS)) >= 97  # twenty connect in a row by chance one time in 87
-    assert len(standings) - standings.count(Wrong(Why.WAVERS)) == sum(isinstance(one, Held) for one in standings)
+    standings = [
+        over(outage((0.06, 0.2), otherwise=after(0.06, lossy(0.2, seed)))) for seed in range(100)
+    ]
+    assert (
+        standings.count(Wrong(Why.WAVERS)) >= 97
+    )  # twenty connect in a row by chance one time in 87
+    assert len(standings) - standings.count(Wrong(Why.WAVERS)) == sum(
+        isinstance(one, Held) for one in standings
+    )
 
 
 def after(moment: float, passes: Passes) -> Passes:

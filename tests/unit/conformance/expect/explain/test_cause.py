@@ -15,7 +15,10 @@ from tests.unit.conformance.expect.stand_ins import observation, workload
 
 
 def path(source: str, target: str, **of_target: object) -> Attempt:
-    client, server = replace(workload("client"), node=source), replace(workload("server"), node=target)
+    client, server = (
+        replace(workload("client"), node=source),
+        replace(workload("server"), node=target),
+    )
     goal: Target = replace(server.tcp(80), **of_target)  # type: ignore[arg-type]
     return Attempt(source=client, target=goal, kind=Kind.TCP, give_up_after=1.0)
 
@@ -44,8 +47,14 @@ def test_who_does_not_enforce_a_policy(paths: list[Attempt], side: Side, told: s
 
 
 def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
-    assert cause.stays([path("a", "w"), path("b", "w")], "target") == "w enforces a policy that is gone"
-    assert cause.refuses([path("a", "w")], "target") == "connections to pods on w are refused, not dropped"
+    assert (
+        cause.stays([path("a", "w"), path("b", "w")], "target")
+        == "w enforces a policy that is gone"
+    )
+    assert (
+        cause.refuses([path("a", "w")], "target")
+        == "connections to pods on w are refused, not dropped"
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +66,10 @@ def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
         (MANY, "pods on w and those on other nodes do not reach each other"),
         ([path("a", "b"), path("c", "d")], "pods on 4 nodes do not reach each other"),
         ([path("a", "w", backends=())], "clients on a do not reach 192.168.0.5"),
-        ([path("a", "w", path=Addressing.CLUSTER_IP)], "Services do not lead clients on a to their pods on w"),
+        (
+            [path("a", "w", path=Addressing.CLUSTER_IP)],
+            "Services do not lead clients on a to their pods on w",
+        ),
         ([path("a", "w", path=Addressing.NODE_PORT)], "NodePorts of w do not lead to their pods"),
     ],
 )
@@ -67,7 +79,9 @@ def test_who_does_not_reach_whom(paths: list[Attempt], told: str) -> None:
 
 def test_what_is_refused_and_what_does_not_resolve_is_said_so() -> None:
     one = path("a", "w")
-    assert cause.closed([one], seen(one, Verdict.REFUSED)) == "clients on a are refused by pods on w"
+    assert (
+        cause.closed([one], seen(one, Verdict.REFUSED)) == "clients on a are refused by pods on w"
+    )
     assert cause.closed([one], seen(one, Verdict.DNS_FAILED)) == "names do not resolve on a"
 
 

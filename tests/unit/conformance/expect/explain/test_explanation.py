@@ -49,7 +49,9 @@ def test_a_control_and_a_restarted_pod_are_told_before_the_path() -> None:
     found = failed(client=[DROPPED], other=[UP])
     control = message.of_control(message.of_control(found), "before the change")
     words = ": expected CONNECTED"
-    assert control.headline == found.headline.replace(words, f": control before the change failed{words}")
+    assert control.headline == found.headline.replace(
+        words, f": control before the change failed{words}"
+    )
     assert ControlBroken(control, control="x").explanation == control
 
     class Restarted(ScriptedProber):
@@ -73,7 +75,9 @@ def test_a_node_whose_kubelet_is_late_is_waited_for_before_it_counts_as_alive(di
     class Dying(ScriptedProber):
         def unchanged(self, workloads: object) -> None:
             if dies and self.clock.now >= late:
-                raise EnvironmentBroken("node n was lost during the run: its kubelet has not renewed its lease")
+                raise EnvironmentBroken(
+                    "node n was lost during the run: its kubelet has not renewed its lease"
+                )
 
     prober = Dying({})
     context = Context(silent=lambda nodes: nodes if prober.clock.now < late else ())

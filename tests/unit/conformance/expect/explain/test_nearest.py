@@ -46,14 +46,20 @@ def message(
         return observation(attempt, answer(attempt))
 
     def there(pods: Sequence[Workload]) -> Sequence[str]:
-        assert list(pods) in ([], [FRIEND, *target.backends]), "a look that is to be remembered is about no pod"
+        assert list(pods) in ([], [FRIEND, *target.backends]), (
+            "a look that is to be remembered is about no pod"
+        )
         return policies
 
     prober = ScriptedProber({"friend": [asked]})
-    context = Context(claims=("CONN-4",), policies_there=there, overlay=lambda source, target: overlay)
+    context = Context(
+        claims=("CONN-4",), policies_there=there, overlay=lambda source, target: overlay
+    )
     expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(ControlBroken if control else Nonconformance) as failed:
-        (expect.control if control else expect.reachable)(FRIEND, target, because="Services lead to their pods")
+        (expect.control if control else expect.reachable)(
+            FRIEND, target, because="Services lead to their pods"
+        )
     first, *rest = str(failed.value).splitlines()
     return [first.rpartition(" (")[0], *(line for line in rest if not line.startswith("  path "))]
 
@@ -120,7 +126,10 @@ def test_a_way_by_the_pods_own_address_names_the_policies_at_its_ends() -> None:
 @pytest.mark.parametrize("control", [False, True], ids=["decision", "control"])
 def test_a_path_between_nodes_that_lack_a_route_says_which(silent: Verdict, control: bool) -> None:
     first, *rest = message(
-        lambda attempt: silent, target=SERVER.udp(8080), control=control, overlay=Blamed((NO_ROUTE, NO_WAY_BACK))
+        lambda attempt: silent,
+        target=SERVER.udp(8080),
+        control=control,
+        overlay=Blamed((NO_ROUTE, NO_WAY_BACK)),
     )
     assert first.endswith(f"expected CONNECTED, observed {silent}, while {NO_ROUTE}")
     assert rest[2:] == [
@@ -143,7 +152,9 @@ def test_a_service_whose_backend_is_open_is_blamed_on_no_route() -> None:
 
 
 def test_nodes_that_could_not_be_read_are_told() -> None:
-    _, *rest = message(closed, target=SERVER.tcp(8080), overlay=Blamed(unread="what node linux-1 has is not known"))
+    _, *rest = message(
+        closed, target=SERVER.tcp(8080), overlay=Blamed(unread="what node linux-1 has is not known")
+    )
     assert rest[2] == "  overlay   what node linux-1 has is not known"
 
 
@@ -207,12 +218,16 @@ def test_what_answers_is_blamed_on_no_policy() -> None:
         return Verdict.REFUSED
 
     *_, do = message(refused, COMPANY_WIDE)
-    assert do.startswith("  do        compare kube-proxy's rules on node linux-1"), "who leads to pods that listen?"
+    assert do.startswith("  do        compare kube-proxy's rules on node linux-1"), (
+        "who leads to pods that listen?"
+    )
     *_, do = message(refused, target=SERVER.tcp(8080))
     assert do.endswith("look at the server's pod and its log: kubectl logs -n ns server")
 
 
-NODE_PORT = replace(SERVICE, path=Addressing.NODE_PORT, host="10.0.0.13", port=30080, name="NodePort of web")
+NODE_PORT = replace(
+    SERVICE, path=Addressing.NODE_PORT, host="10.0.0.13", port=30080, name="NodePort of web"
+)
 
 
 @pytest.mark.parametrize(
@@ -222,12 +237,20 @@ NODE_PORT = replace(SERVICE, path=Addressing.NODE_PORT, host="10.0.0.13", port=3
             "10.0.0.12",
             "compare Get-HnsPolicyList and kube-proxy's log on node windows-2 with the Service's EndpointSlices",
         ),
-        ("10.0.0.11", "compare kube-proxy's rules on node linux-1 with the Service's EndpointSlices"),
-        ("10.0.0.13", "look at kube-proxy on the node with address 10.0.0.13, which was called: its log and rules "),
+        (
+            "10.0.0.11",
+            "compare kube-proxy's rules on node linux-1 with the Service's EndpointSlices",
+        ),
+        (
+            "10.0.0.13",
+            "look at kube-proxy on the node with address 10.0.0.13, which was called: its log and rules ",
+        ),
     ],
     ids=["the server's node", "the client's node", "another node"],
 )
-def test_of_a_node_port_the_node_is_looked_at_whose_address_was_called(address: str, advice: str) -> None:
+def test_of_a_node_port_the_node_is_looked_at_whose_address_was_called(
+    address: str, advice: str
+) -> None:
     server = replace(SERVER, node_address="10.0.0.12")
     called = replace(NODE_PORT, host=address, backends=(server,))
 
@@ -251,7 +274,9 @@ def test_a_backend_that_cannot_be_asked_changes_no_verdict() -> None:
 def path(source: Workload, *verdicts: Verdict, want: bool) -> Path:
     """A path whose attempts showed these."""
     patience = load_timings().of(source.os)
-    attempt = Attempt(source=source, target=SERVER.tcp(8080), kind=Kind.TCP, give_up_after=patience.tcp_give_up)
+    attempt = Attempt(
+        source=source, target=SERVER.tcp(8080), kind=Kind.TCP, give_up_after=patience.tcp_give_up
+    )
     made = Path(attempt, want, Rule.of(patience, [patience], within=30.0))
     for moment, verdict in enumerate(verdicts):
         asked = made.ask(float(moment))
@@ -261,7 +286,10 @@ def path(source: Workload, *verdicts: Verdict, want: bool) -> Path:
 
 def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
     stranger = replace(workload("stranger"), node="linux-2")
-    denied, control = path(stranger, *[DROPPED] * 4, want=False), path(FRIEND, DROPPED, UP, DROPPED, UP, want=True)
+    denied, control = (
+        path(stranger, *[DROPPED] * 4, want=False),
+        path(FRIEND, DROPPED, UP, DROPPED, UP, want=True),
+    )
     link([denied, control])
     outcomes = [
         Outcome(denied, BrokenControl(Why.CONTROL), is_control=False),
@@ -302,7 +330,9 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
         "observed CONNECTED (2 tries, 17.3 s): each try connected, but they came too seldom to stand beside every "
         "time-out, so the denial of ns/stranger cannot be judged"
     )
-    assert rest[-1].startswith("  do          look at the load of node linux-1 and of the machine that runs the suite")
+    assert rest[-1].startswith(
+        "  do          look at the load of node linux-1 and of the machine that runs the suite"
+    )
     assert not any("packet loss" in line for line in rest)
 
 

@@ -63,14 +63,20 @@ def told(facts: Facts) -> Iterator[tuple[str, Fact[Any]]]:
 
 def values(facts: Facts) -> dict[str, Any]:
     """Fact to value, as the files have them; and which of the claims that are not about every cluster apply."""
-    found: dict[str, Any] = {name: "unknown" if fact.value is None else fact.value for name, fact in told(facts)}
-    found["calico_on_nodes"] = {node: fact.value or "unknown" for node, fact in facts.calico_on_nodes.items()}
+    found: dict[str, Any] = {
+        name: "unknown" if fact.value is None else fact.value for name, fact in told(facts)
+    }
+    found["calico_on_nodes"] = {
+        node: fact.value or "unknown" for node, fact in facts.calico_on_nodes.items()
+    }
     found["plane"] = {node.name: node.plane.value or "unknown" for node in facts.by_os("windows")}
     found["pod_network"] = facts.pod_network.value
     answers = {ident: applicability(catalog()[ident], facts) for ident in catalog()}
     conditional = {ident for ident in answers if catalog()[ident].applies != Conditions()}
     for name, kind in (("applies", Applies), ("undecided", Undecided)):
-        found[name] = " ".join(sorted(ident for ident in conditional if isinstance(answers[ident], kind)))
+        found[name] = " ".join(
+            sorted(ident for ident in conditional if isinstance(answers[ident], kind))
+        )
     found["builds"] = {node.name: node.kernel_version for node in facts.by_os("windows")}
     return found
 
@@ -82,7 +88,12 @@ def page(scratch: Path) -> str:
         with served(cluster, scratch) as kube:
             found.append((cluster, detect(kube)))
     heads = ["cluster", *COLUMNS.values(), "Windows builds", "Calico on nodes"]
-    lines = [HEAD, _row(heads), _row(["---"] * len(heads)), *(_row(_cells(*item)) for item in found)]
+    lines = [
+        HEAD,
+        _row(heads),
+        _row(["---"] * len(heads)),
+        *(_row(_cells(*item)) for item in found),
+    ]
     for cluster, facts in found:
         lines += _section(cluster, facts)
     return "\n".join(lines) + "\n"
@@ -92,16 +103,30 @@ def _cells(cluster: Cluster, facts: Facts) -> list[str]:
     found = values(facts)
     nodes = ", ".join(f"{node} {version}" for node, version in found["calico_on_nodes"].items())
     title = f"[{cluster.title}](#{cluster.name})"
-    return [title, *(str(found[name]) for name in COLUMNS), ", ".join(found["builds"].values()) or "none", nodes]
+    return [
+        title,
+        *(str(found[name]) for name in COLUMNS),
+        ", ".join(found["builds"].values()) or "none",
+        nodes,
+    ]
 
 
 def _section(cluster: Cluster, facts: Facts) -> Iterator[str]:
     yield f"\n## {cluster.name}"
-    yield f"{cluster.title}, Kubernetes {cluster.kubernetes}. {NOTES.get(cluster.name, '')}".rstrip() + "\n"
+    yield (
+        f"{cluster.title}, Kubernetes {cluster.kubernetes}. {NOTES.get(cluster.name, '')}".rstrip()
+        + "\n"
+    )
     yield _row(["fact", "value", "where it came from"])
     yield _row(["---"] * 3)
     for name, fact in told(facts):
-        yield _row([COLUMNS.get(name, name.replace("_", " ")), str(fact.value or "unknown"), f"`{fact.source}`"])
+        yield _row(
+            [
+                COLUMNS.get(name, name.replace("_", " ")),
+                str(fact.value or "unknown"),
+                f"`{fact.source}`",
+            ]
+        )
     yield ""
     for source in cluster.sources:
         link = f"https://github.com/{source.repository}/blob/{source.commit}/{source.path}"

@@ -27,7 +27,9 @@ ENTERPRISE = ("TigeraSecureEnterprise", "CalicoEnterprise")
 def rendered(installation: Obj, nodes: Mapping[str, str]) -> Iterator[Obj]:
     """What the operator keeps, as the files of clusters write objects; ``nodes``: name to operating system."""
     spec, version = installation["spec"], installation["status"]["calicoVersion"]
-    yield from _workload("calico-node", spec, version, [name for name, os in nodes.items() if os == "linux"])
+    yield from _workload(
+        "calico-node", spec, version, [name for name, os in nodes.items() if os == "linux"]
+    )
     if spec["calicoNetwork"].get("windowsDataplane") == "HNS":
         there = [name for name, os in nodes.items() if os == "windows"]
         yield from _workload("calico-node-windows", spec, version, there)
@@ -42,16 +44,28 @@ def _workload(name: str, spec: Obj, version: str, nodes: list[str]) -> Iterator[
     init, containers = _windows(spec, node) if windows else _linux(spec, node)
     if calico:
         reference = {"configMapKeyRef": {"name": f"cni-config{suffix}", "key": "config"}}
-        env = {"CNI_CONF_NAME": "10-calico.conflist", "SLEEP": "false", "CNI_NETWORK_CONFIG": reference}
+        env = {
+            "CNI_CONF_NAME": "10-calico.conflist",
+            "SLEEP": "false",
+            "CNI_NETWORK_CONFIG": reference,
+        }
         if windows:
-            env |= {"VXLAN_VNI": "4096", "KUBERNETES_SERVICE_CIDRS": ",".join(spec.get("serviceCIDRs", []))}
+            env |= {
+                "VXLAN_VNI": "4096",
+                "KUBERNETES_SERVICE_CIDRS": ",".join(spec.get("serviceCIDRs", [])),
+            }
         init.append({"name": "install-cni", "image": cni, "env": env})
         yield {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": f"cni-config{suffix}", "namespace": "calico-system"},
             "data": {"config": _configuration(spec, windows)},
         }  # fmt: skip
-    owner = {"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": "default", "controller": True}
+    owner = {
+        "apiVersion": "operator.tigera.io/v1",
+        "kind": "Installation",
+        "name": "default",
+        "controller": True,
+    }
     yield {
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": name, "namespace": "calico-system", "ownerReferences": [owner]},
@@ -81,7 +95,8 @@ def _windows(spec: Obj, image: str) -> tuple[list[Obj], list[Obj]]:
     }  # fmt: skip
     env["CLUSTER_TYPE"] += ",windows"
     return init, [
-        {"name": name, "image": image, "args": [f"{SCRIPTS}/{script}"], "env": env} for name, script in services.items()
+        {"name": name, "image": image, "args": [f"{SCRIPTS}/{script}"], "env": env}
+        for name, script in services.items()
     ]
 
 
@@ -114,17 +129,37 @@ def _bgp(spec: Obj) -> bool:
 
 
 def _without_bgp(spec: Obj) -> str:
-    return "vxlan" if spec["cni"]["type"] == "Calico" and spec["cni"]["ipam"]["type"] != "HostLocal" else "none"
+    return (
+        "vxlan"
+        if spec["cni"]["type"] == "Calico" and spec["cni"]["ipam"]["type"] != "HostLocal"
+        else "none"
+    )
 
 
 def _configuration(spec: Obj, windows: bool) -> str:
     ipam = "host-local" if spec["cni"]["ipam"]["type"] == "HostLocal" else "calico-ipam"
-    plugin: Obj = {"type": "calico", "datastore_type": "kubernetes", "ipam": {"type": ipam}, "mtu": 0}
+    plugin: Obj = {
+        "type": "calico",
+        "datastore_type": "kubernetes",
+        "ipam": {"type": ipam},
+        "mtu": 0,
+    }
     if windows:
         mode = "windows-bgp" if _bgp(spec) else _without_bgp(spec)
-        plugin |= {"name": "Calico", "windows_use_single_network": True, "mode": mode, "vxlan_vni": 4096}
+        plugin |= {
+            "name": "Calico",
+            "windows_use_single_network": True,
+            "mode": mode,
+            "vxlan_vni": 4096,
+        }
         plugin["ipam"]["subnet"] = "usePodCidr"
-    return json.dumps({"name": "Calico" if windows else "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [plugin]})
+    return json.dumps(
+        {
+            "name": "Calico" if windows else "k8s-pod-network",
+            "cniVersion": "0.3.1",
+            "plugins": [plugin],
+        }
+    )
 
 
 def _image(spec: Obj, kind: str, version: str) -> str:

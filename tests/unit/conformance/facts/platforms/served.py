@@ -24,13 +24,26 @@ CALICO = {
 }  # fmt: skip
 KINDS = {
     "v1": fake_api.CORE | {"services": "Service"},
-    "apps/v1": {"daemonsets": "DaemonSet", "deployments": "Deployment", "replicasets": "ReplicaSet"},
+    "apps/v1": {
+        "daemonsets": "DaemonSet",
+        "deployments": "Deployment",
+        "replicasets": "ReplicaSet",
+    },
     "crd.projectcalico.org/v1": CALICO,
     "projectcalico.org/v3": CALICO,
     "operator.tigera.io/v1": {"installations": "Installation"},
     "config.openshift.io/v1": {"clusterversions": "ClusterVersion"},
 }
-NAMESPACED = {"Pod", "ConfigMap", "Event", "Secret", "Service", "DaemonSet", "Deployment", "ReplicaSet"}
+NAMESPACED = {
+    "Pod",
+    "ConfigMap",
+    "Event",
+    "Secret",
+    "Service",
+    "DaemonSet",
+    "Deployment",
+    "ReplicaSet",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +103,9 @@ def _whole(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _object(plain: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Path and object; nodes, pods and workloads are written shortly in the files."""
-    made = {"Node": _node, "Pod": _pod, "DaemonSet": _workload}.get(plain["kind"], lambda whole: whole)(plain)
+    made = {"Node": _node, "Pod": _pod, "DaemonSet": _workload}.get(
+        plain["kind"], lambda whole: whole
+    )(plain)
     version, meta = made["apiVersion"], made["metadata"]
     plural = next(name for name, kind in KINDS[version].items() if kind == made["kind"])
     where = f"namespaces/{meta['namespace']}/" if made["kind"] in NAMESPACED else ""
@@ -130,7 +145,10 @@ def _pod(plain: dict[str, Any]) -> dict[str, Any]:
 
 def _workload(plain: dict[str, Any]) -> dict[str, Any]:
     init, containers = (
-        [{**container, "env": _environment(container.get("env", {}))} for container in plain.get(kind, [])]
+        [
+            {**container, "env": _environment(container.get("env", {}))}
+            for container in plain.get(kind, [])
+        ]
         for kind in ("initContainers", "containers")
     )
     pod = {"initContainers": init, "containers": containers, **plain.get("pod", {})}
@@ -142,7 +160,9 @@ def _workload(plain: dict[str, Any]) -> dict[str, Any]:
 
 def _environment(plain: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"name": name, "valueFrom": value} if isinstance(value, dict) else {"name": name, "value": value}
+        {"name": name, "valueFrom": value}
+        if isinstance(value, dict)
+        else {"name": name, "value": value}
         for name, value in plain.items()
     ]
 
@@ -168,20 +188,25 @@ def _answer(cluster: Cluster, path: str) -> Any:
         return 200, {"gitVersion": cluster.kubernetes}
     if path == "/apis":
         groups = [
-            {"name": item.partition("/")[0], "versions": [{"groupVersion": item}]} for item in there if "/" in item
+            {"name": item.partition("/")[0], "versions": [{"groupVersion": item}]}
+            for item in there
+            if "/" in item
         ]
         return 200, {"groups": groups}
     version = path.removeprefix("/apis/").removeprefix("/api/")
     if version in there:
         resources = [
-            {"name": name, "kind": kind, "namespaced": kind in NAMESPACED} for name, kind in KINDS[version].items()
+            {"name": name, "kind": kind, "namespaced": kind in NAMESPACED}
+            for name, kind in KINDS[version].items()
         ]
         return 200, {"resources": resources}
     if path in cluster.objects:
         return 200, cluster.objects[path]
     plural = path.rpartition("/")[2]
     if any(plural in KINDS[item] for item in there):
-        return fake_api.listing(*(one for where, one in cluster.objects.items() if _in(where, path)))
+        return fake_api.listing(
+            *(one for where, one in cluster.objects.items() if _in(where, path))
+        )
     return fake_api.status(404, "NotFound", "not found")
 
 
@@ -189,4 +214,6 @@ def _in(where: str, listed: str) -> bool:
     """Whether an object's path belongs to a list, of one namespace or of all."""
     folder = where.rpartition("/")[0]
     start, _, plural = listed.rpartition("/")
-    return folder == listed or (folder.endswith(f"/{plural}") and folder.startswith(f"{start}/namespaces/"))
+    return folder == listed or (
+        folder.endswith(f"/{plural}") and folder.startswith(f"{start}/namespaces/")
+    )

@@ -27,7 +27,9 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
     return found
 
 
-def test_every_fact_about_a_platform_is_what_its_file_expects(cluster: Cluster, tmp_path: Path) -> None:
+def test_every_fact_about_a_platform_is_what_its_file_expects(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     with served(cluster, tmp_path) as kube:
         facts = detect(kube)
     found = document.values(facts)
@@ -52,16 +54,25 @@ def test_every_source_is_a_file_of_a_commit_with_a_licence(cluster: Cluster) -> 
 
 def test_the_page_shows_what_is_found(tmp_path: Path) -> None:
     wanted: Any = document.PAGE.read_text(encoding="utf-8")
-    assert document.page(tmp_path) == wanted, "python -m tests.unit.conformance.facts.platforms.document writes it anew"
+    assert document.page(tmp_path) == wanted, (
+        "python -m tests.unit.conformance.facts.platforms.document writes it anew"
+    )
 
 
-def test_a_node_that_may_have_several_blocks_is_not_judged_as_one_that_has_one(tmp_path: Path) -> None:
+def test_a_node_that_may_have_several_blocks_is_not_judged_as_one_that_has_one(
+    tmp_path: Path,
+) -> None:
     cluster = next(item for item in clusters() if item.name == "kubeadm-operator")
     with served(cluster, tmp_path) as kube:
         facts = detect(kube)
     ours = {"IPAM-4", "IPAM-6", "IPAM-7"}
-    assert (facts.single_network.value, ours & set(document.values(facts)["applies"].split())) == (True, ours)
-    several = replace(facts, single_network=Fact(False, "windows_use_single_network in CNI_NETWORK_CONFIG"))
+    assert (facts.single_network.value, ours & set(document.values(facts)["applies"].split())) == (
+        True,
+        ours,
+    )
+    several = replace(
+        facts, single_network=Fact(False, "windows_use_single_network in CNI_NETWORK_CONFIG")
+    )
     assert not ours & set(document.values(several)["applies"].split())
 
 
@@ -91,7 +102,9 @@ def test_a_look_into_the_node_takes_win_bridge_for_what_it_is(tmp_path: Path) ->
     with served(cluster, tmp_path) as kube:
         facts = detect(kube)
     host = Host(
-        cni='{"type": "win-bridge", "ipam": {"type": "host-local"}}', program=(SERVICES, "v3.30.2"), known=facts
+        cni='{"type": "win-bridge", "ipam": {"type": "host-local"}}',
+        program=(SERVICES, "v3.30.2"),
+        known=facts,
     )
     found = document.values(host.looked("win"))
     assert (found["cni"], found["ipam"], found["plane"], found["install"]) == (

@@ -31,7 +31,9 @@ def applying(facts: Facts) -> set[str]:
     return set(document.values(facts)["applies"].split())
 
 
-def test_a_node_that_the_daemonset_does_not_select_is_one_by_hand_of_an_unknown_version(tmp_path: Path) -> None:
+def test_a_node_that_the_daemonset_does_not_select_is_one_by_hand_of_an_unknown_version(
+    tmp_path: Path,
+) -> None:
     def change(objects: dict[str, Obj]) -> None:
         node = objects["/api/v1/nodes/by-hand"] = copy.deepcopy(objects["/api/v1/nodes/win"])
         node["metadata"]["name"] = "by-hand"
@@ -44,26 +46,36 @@ def test_a_node_that_the_daemonset_does_not_select_is_one_by_hand_of_an_unknown_
     assert by_hand.install is not None
     assert (facts.install.value, by_hand.install.value) == ("operator", "manual")
     assert facts.calico_on("win").value == "v3.31.2"
-    assert facts.calico_on("by-hand").source == "not known: no pod of calico-node is on node by-hand"
+    assert (
+        facts.calico_on("by-hand").source == "not known: no pod of calico-node is on node by-hand"
+    )
     assert {"XOP-1", "XOP-2", "PLAT-9", "IPAM-10"} <= applying(facts)
     assert "installed by operator, manual on by-hand" in "\n".join(header.facts_lines(facts))
-    assert "Calico's version on Windows nodes is not known (by-hand)" in "\n".join(header.assumptions(facts))
+    assert "Calico's version on Windows nodes is not known (by-hand)" in "\n".join(
+        header.assumptions(facts)
+    )
 
 
 def test_calico_in_another_namespace_is_the_same_calico(tmp_path: Path) -> None:
     def change(objects: dict[str, Obj]) -> None:
         for path in [path for path in objects if "calico" in path.rpartition("/")[2]]:
-            there = path.replace("/kube-system/", "/network/").replace("/calico-system/", "/network/")
+            there = path.replace("/kube-system/", "/network/").replace(
+                "/calico-system/", "/network/"
+            )
             obj = objects[there] = objects.pop(path)
             if "namespace" in obj["metadata"]:
                 obj["metadata"]["namespace"] = "network"
 
-    moved, usual = (seen("kubeadm-manifest", tmp_path, one) for one in (change, lambda objects: None))
+    moved, usual = (
+        seen("kubeadm-manifest", tmp_path, one) for one in (change, lambda objects: None)
+    )
     assert moved.install.source == "DaemonSet network/calico-node-windows"
     assert document.values(moved) == document.values(usual)
 
 
-def test_windows_nodes_without_calico_are_not_taken_for_calicos_by_what_linux_has(tmp_path: Path) -> None:
+def test_windows_nodes_without_calico_are_not_taken_for_calicos_by_what_linux_has(
+    tmp_path: Path,
+) -> None:
     def change(objects: dict[str, Obj]) -> None:
         installation = objects["/apis/operator.tigera.io/v1/installations/default"]
         del installation["spec"]["calicoNetwork"]["windowsDataplane"]
@@ -82,7 +94,9 @@ def test_windows_nodes_without_calico_are_not_taken_for_calicos_by_what_linux_ha
 
 def test_bgp_beside_a_pool_of_vxlan_carries_windows_pods_without_an_overlay(tmp_path: Path) -> None:
     def change(objects: dict[str, Obj]) -> None:
-        objects["/apis/projectcalico.org/v3/ippools/default-ipv4-ippool"]["spec"]["vxlanMode"] = "CrossSubnet"
+        objects["/apis/projectcalico.org/v3/ippools/default-ipv4-ippool"]["spec"]["vxlanMode"] = (
+            "CrossSubnet"
+        )
 
     facts = seen("bgp-operator", tmp_path, change)
     assert (facts.mode.value, document.values(facts)["plane"]) == ("mixed", {"win": "l2bridge"})
@@ -90,7 +104,9 @@ def test_bgp_beside_a_pool_of_vxlan_carries_windows_pods_without_an_overlay(tmp_
     assert not {"VXLAN-1", "HOST-1"} & applying(facts)
 
 
-def test_kube_proxy_of_windows_with_a_configmap_does_not_say_dsr_by_that_of_linux(tmp_path: Path) -> None:
+def test_kube_proxy_of_windows_with_a_configmap_does_not_say_dsr_by_that_of_linux(
+    tmp_path: Path,
+) -> None:
     def change(objects: dict[str, Obj]) -> None:
         objects["/api/v1/namespaces/kube-system/pods/kube-proxy-windows-abcde"] = {
             "apiVersion": "v1", "kind": "Pod",
@@ -112,13 +128,17 @@ def test_pools_of_both_versions_ask_for_what_windows_leaves_out(tmp_path: Path) 
             "spec": {"cidr": "fd00:10::/48", "vxlanMode": "Never", "ipipMode": "Never"},
         }  # fmt: skip
 
-    facts, plain = (seen("kubeadm-operator", tmp_path, one) for one in (change, lambda objects: None))
+    facts, plain = (
+        seen("kubeadm-operator", tmp_path, one) for one in (change, lambda objects: None)
+    )
     assert (facts.dual_stack.value, plain.dual_stack.value) == (True, False)
     assert facts.mode.value == plain.mode.value == "vxlan"
     assert applying(facts) - applying(plain) <= {"UNSUP-5"}
 
 
-def test_an_object_of_calico_under_the_name_of_the_host_says_nothing_of_the_node(tmp_path: Path) -> None:
+def test_an_object_of_calico_under_the_name_of_the_host_says_nothing_of_the_node(
+    tmp_path: Path,
+) -> None:
     def change(objects: dict[str, Obj]) -> None:
         (path,) = [path for path in objects if "blockaffinities" in path]
         objects[path]["spec"]["node"] = "WIN"

@@ -21,7 +21,9 @@ ODD = ", ".join(str(port) for port in range(1, 30, 2))
 
 def at(port: int, source: str) -> str:
     """A rule that lets a source in at a port of its own."""
-    return f"{{action: Allow, protocol: TCP, destination: {{ports: [{port}]}}, source: {{{source}}}}}"
+    return (
+        f"{{action: Allow, protocol: TCP, destination: {{ports: [{port}]}}, source: {{{source}}}}}"
+    )
 
 
 CASES = (
@@ -135,13 +137,19 @@ CASES = (
         calico(
             "p",
             "ingress: ["
-            + ", ".join(f"{{action: Deny, protocol: UDP, destination: {{ports: [{number}]}}}}" for number in MANY)
+            + ", ".join(
+                f"{{action: Deny, protocol: UDP, destination: {{ports: [{number}]}}}}"
+                for number in MANY
+            )
             + ", "
             + at(91, f"nets: [{NETS}]")
             + ", "
             + at(92, "selector: role == 'many'")
             + ", "
-            + at(93, f"selector: \"app in {{{', '.join(repr(str(number)) for number in MANY)}, 'client'}}\"")
+            + at(
+                93,
+                f"selector: \"app in {{{', '.join(repr(str(number)) for number in MANY)}, 'client'}}\"",
+            )
             + "]",
         ),
         (

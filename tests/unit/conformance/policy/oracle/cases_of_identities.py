@@ -12,13 +12,19 @@ CASES = (
         calico(
             "p",
             "ingress: ["
-            + at(81, "namespaceSelector: team == 'red', serviceAccounts: {names: [clerk, teller, usher]}")
+            + at(
+                81,
+                "namespaceSelector: team == 'red', serviceAccounts: {names: [clerk, teller, usher]}",
+            )
             + ", "
             + at(82, "namespaceSelector: has(team) && team == 'blue'")
             + ", "
             + at(83, "namespaceSelector: team == 'gone' || team == 'red'")
             + ", "
-            + at(89, "namespaceSelector: team == 'red', serviceAccounts: {names: [clerk], selector: has(may)}")
+            + at(
+                89,
+                "namespaceSelector: team == 'red', serviceAccounts: {names: [clerk], selector: has(may)}",
+            )
             + "]",
         ),
         (
@@ -49,9 +55,14 @@ CASES = (
         calico(
             "p",
             "ingress: ["
-            + at(86, "namespaceSelector: all(), selector: \"projectcalico.org/namespace == 'bank'\"")
+            + at(
+                86, "namespaceSelector: all(), selector: \"projectcalico.org/namespace == 'bank'\""
+            )
             + ", "
-            + at(87, "namespaceSelector: all(), serviceAccounts: {selector: \"projectcalico.org/name == 'teller'\"}")
+            + at(
+                87,
+                "namespaceSelector: all(), serviceAccounts: {selector: \"projectcalico.org/name == 'teller'\"}",
+            )
             + ", "
             + at(88, "selector: \"app=='client'\"")
             + "]",

@@ -21,31 +21,47 @@ CASES = (
         "no types and no rules: ingress alone",
         "Calico, NetworkPolicy, spec.types",
         calico("p", "selector: all()"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "egress shop/web to 10.1.0.2 TCP 80: allowed"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "egress shop/web to 10.1.0.2 TCP 80: allowed",
+        ),
     ),
     Case(
         "no types and egress rules: egress alone",
         "Calico, NetworkPolicy, spec.types",
         calico("p", "egress: [{action: Deny}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "egress shop/web to 10.1.0.2 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "egress shop/web to 10.1.0.2 TCP 80: denied",
+        ),
     ),
     Case(
         "no policyTypes and egress rules: both",
         "Kubernetes, NetworkPolicySpec, policyTypes",
         kubernetes("k", "podSelector: {}, egress: [{ports: [{port: 80}]}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "egress shop/web to 10.1.0.2 TCP 81: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "egress shop/web to 10.1.0.2 TCP 81: denied",
+        ),
     ),
     Case(
         "a node reaches its own pods",
         "Kubernetes, Network Policies; XPOL-8",
         calico("p", DENY),
-        ("ingress shop/web from 10.0.0.9 TCP 80: allowed", "ingress shop/web from 10.0.0.8 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.0.0.9 TCP 80: allowed",
+            "ingress shop/web from 10.0.0.8 TCP 80: denied",
+        ),
     ),
     Case(
         "policies of one order",
         "no document; Calico's code changed it in v3.32",
-        calico("a", f"order: 5, {ALLOW}") + calico("b", "order: 5, ingress: [{action: Deny, protocol: TCP}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: not said", "ingress shop/web from 10.1.0.2 UDP 80: allowed"),
+        calico("a", f"order: 5, {ALLOW}")
+        + calico("b", "order: 5, ingress: [{action: Deny, protocol: TCP}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: not said",
+            "ingress shop/web from 10.1.0.2 UDP 80: allowed",
+        ),
     ),
     Case(
         "policies of one order that agree, and one behind them",
@@ -53,18 +69,25 @@ CASES = (
         calico("a", "order: 5, ingress: [{action: Deny, protocol: TCP}]")
         + calico("b", "order: 5, ingress: [{action: Deny, protocol: UDP}]")
         + calico("c", f"order: 6, {ALLOW}"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "ingress shop/web from 10.1.0.2 SCTP 80: allowed"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/web from 10.1.0.2 SCTP 80: allowed",
+        ),
     ),
     Case(
         "three policies of one order, the middle one of which differs",
         "no document",
-        calico("a", f"order: 5, {ALLOW}") + calico("b", f"order: 5, {DENY}") + calico("c", f"order: 5, {ALLOW}"),
+        calico("a", f"order: 5, {ALLOW}")
+        + calico("b", f"order: 5, {DENY}")
+        + calico("c", f"order: 5, {ALLOW}"),
         ("ingress shop/web from 10.1.0.2 TCP 80: not said",),
     ),
     Case(
         "an order that decides before the tie",
         "Calico, NetworkPolicy, spec.order",
-        calico("a", f"order: 5, {ALLOW}") + calico("b", f"order: 5, {DENY}") + calico("first", f"order: 1, {DENY}"),
+        calico("a", f"order: 5, {ALLOW}")
+        + calico("b", f"order: 5, {DENY}")
+        + calico("first", f"order: 1, {DENY}"),
         ("ingress shop/web from 10.1.0.2 TCP 80: denied",),
     ),
     Case(
@@ -74,7 +97,10 @@ CASES = (
         + calico("t.a", "tier: t, order: 5, ingress: [{action: Pass}]", kind="GlobalNetworkPolicy")
         + calico("t.b", f"tier: t, order: 5, {ALLOW}", kind="GlobalNetworkPolicy")
         + calico("p", "order: 1, ingress: [{action: Allow, protocol: TCP}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.1.0.2 UDP 80: not said"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 UDP 80: not said",
+        ),
     ),
     Case(
         "a pod that sends to itself",
@@ -86,19 +112,28 @@ CASES = (
         "a Log rule decides nothing",
         "Calico, NetworkPolicy, Rule; XPOL-5",
         calico("p", "ingress: [{action: Log}, {action: Allow, protocol: TCP}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.1.0.2 UDP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 UDP 80: denied",
+        ),
     ),
     Case(
         "Pass in the default tier",
         "Calico, Tier; XPOL-6",
         calico("p", "ingress: [{action: Pass, protocol: TCP}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed, denied", "ingress shop/web from 10.1.0.2 UDP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed, denied",
+            "ingress shop/web from 10.1.0.2 UDP 80: denied",
+        ),
     ),
     Case(
         "Pass in a tier with none behind it",
         "Calico, Tier; XPOL-6",
         tier("t", "order: 1") + calico("t.a", "tier: t, ingress: [{action: Pass, protocol: TCP}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.1.0.2 UDP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 UDP 80: denied",
+        ),
     ),
     Case(
         "a tier of later order behind one of earlier name",
@@ -107,14 +142,19 @@ CASES = (
         + tier("a", "order: 2")
         + calico("z.p", "tier: z, ingress: [{action: Deny, protocol: TCP}]")
         + calico("a.p", f"tier: a, {ALLOW}"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "ingress shop/web from 10.1.0.2 UDP 80: allowed"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/web from 10.1.0.2 UDP 80: allowed",
+        ),
     ),
     Case(
         "staged policies have no effect",
         "Calico, StagedNetworkPolicy",
         calico("a", DENY, kind="StagedNetworkPolicy")
         + calico("b", DENY, kind="StagedGlobalNetworkPolicy")
-        + calico("c", "podSelector: {}, policyTypes: [Ingress]", kind="StagedKubernetesNetworkPolicy"),
+        + calico(
+            "c", "podSelector: {}, policyTypes: [Ingress]", kind="StagedKubernetesNetworkPolicy"
+        ),
         ("ingress shop/web from 10.1.0.2 TCP 80: allowed",),
     ),
     Case(
@@ -128,7 +168,10 @@ CASES = (
         "rules of a direction that policyTypes does not name",
         "Kubernetes, NetworkPolicySpec, policyTypes",
         kubernetes("k", "podSelector: {}, policyTypes: [Egress], ingress: [{ports: [{port: 80}]}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 81: allowed", "egress shop/web to 10.1.0.2 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 81: allowed",
+            "egress shop/web to 10.1.0.2 TCP 80: denied",
+        ),
     ),
     Case(
         "orders are numbers, 0 and less among them",
@@ -176,15 +219,27 @@ CASES = (
         "each of several types",
         "Calico, NetworkPolicy, spec.types; Kubernetes, NetworkPolicySpec, policyTypes",
         calico("p", f"types: [Ingress, Egress], selector: \"app == 'web'\", {ALLOW}")
-        + kubernetes("k", "podSelector: {matchLabels: {app: client}}, policyTypes: [Ingress, Egress], ingress: [{}]"),
-        ("egress shop/web to 10.1.0.2 TCP 80: denied", "egress shop/client to 10.1.0.1 TCP 80: denied"),
+        + kubernetes(
+            "k",
+            "podSelector: {matchLabels: {app: client}}, policyTypes: [Ingress, Egress], ingress: [{}]",
+        ),
+        (
+            "egress shop/web to 10.1.0.2 TCP 80: denied",
+            "egress shop/client to 10.1.0.1 TCP 80: denied",
+        ),
     ),
     Case(
         "rules in the order in which they are written",
         "Calico, NetworkPolicy, Rule",
         tier("t", "order: 1")
         + calico("t.p", "tier: t, ingress: [{action: Deny, protocol: TCP}, {action: Pass}]")
-        + calico("p", "ingress: [{action: Allow, protocol: UDP}, {action: Allow, protocol: TCP}, {action: Deny}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "ingress shop/web from 10.1.0.2 UDP 80: allowed"),
+        + calico(
+            "p",
+            "ingress: [{action: Allow, protocol: UDP}, {action: Allow, protocol: TCP}, {action: Deny}]",
+        ),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/web from 10.1.0.2 UDP 80: allowed",
+        ),
     ),
 )

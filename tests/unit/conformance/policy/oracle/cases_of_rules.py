@@ -9,19 +9,28 @@ CASES = (
         "all of matchLabels",
         "Kubernetes, LabelSelector",
         kubernetes("k", "podSelector: {matchLabels: {level: gold, app: client}}"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/client from 10.1.0.1 TCP 80: allowed"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/client from 10.1.0.1 TCP 80: allowed",
+        ),
     ),
     Case(
         "ends with",
         "Calico, NetworkPolicy, Selectors",
         calico("p", "ingress: [{action: Allow, source: {selector: \"level ends with 'ver'\"}}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.1.0.1 TCP 80: not said"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.1 TCP 80: not said",
+        ),
     ),
     Case(
         "every net of a NetworkSet",
         "Calico, NetworkSet",
         calico("p", "ingress: [{action: Allow, source: {selector: \"role == 'lan'\"}}]"),
-        ("ingress shop/web from 198.51.100.7 TCP 80: allowed", "ingress shop/web from 203.0.113.7 TCP 80: allowed"),
+        (
+            "ingress shop/web from 198.51.100.7 TCP 80: allowed",
+            "ingress shop/web from 203.0.113.7 TCP 80: allowed",
+        ),
     ),
     Case(
         "a port's name is of one protocol",
@@ -32,7 +41,10 @@ CASES = (
     Case(
         "members of a Service that are not ready",
         "no document; Calico's code lets them through",
-        calico("p", "egress: [{action: Allow, destination: {services: {name: tills, namespace: bank}}}]"),
+        calico(
+            "p",
+            "egress: [{action: Allow, destination: {services: {name: tills, namespace: bank}}}]",
+        ),
         (
             "egress shop/web to 10.2.0.1 TCP 80: allowed",
             "egress shop/web to 10.2.0.1 TCP 81: denied",
@@ -44,31 +56,53 @@ CASES = (
         "HTTP",
         "no document of what becomes of it without Istio",
         calico("p", "ingress: [{action: Allow, protocol: TCP, http: {methods: [GET]}}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: not said", "ingress shop/web from 10.1.0.2 UDP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: not said",
+            "ingress shop/web from 10.1.0.2 UDP 80: denied",
+        ),
     ),
     Case(
         "a negated match",
         "XPOL-1, XPOL-2",
         calico("p", "ingress: [{action: Deny, source: {notNets: [10.2.0.0/16]}}, {action: Allow}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied, allowed", "ingress shop/web from 10.2.0.1 TCP 80: allowed"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied, allowed",
+            "ingress shop/web from 10.2.0.1 TCP 80: allowed",
+        ),
     ),
     Case(
         "an exception of an ipBlock",
         "XPOL-1",
-        kubernetes("k", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.2.0.0/16]}}]}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed, denied", "ingress shop/web from 10.2.0.1 TCP 80: denied"),
+        kubernetes(
+            "k",
+            "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.2.0.0/16]}}]}]",
+        ),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed, denied",
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+        ),
     ),
     Case(
         "a notSelector in a NetworkPolicy is no negation",
         "felix/calc/rule_scanner.go",
         calico("p", "ingress: [{action: Allow, source: {notSelector: \"app == 'web'\"}}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.2.0.1 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+        ),
     ),
     Case(
         "a notSelector alone in a GlobalNetworkPolicy speaks of all other addresses",
         "felix/calc/rule_scanner.go; XPOL-1",
-        calico("p", "ingress: [{action: Allow, source: {notSelector: \"app == 'till'\"}}]", kind="GlobalNetworkPolicy"),
-        ("ingress shop/web from 8.8.8.8 TCP 80: allowed, denied", "ingress shop/web from 10.2.0.1 TCP 80: denied"),
+        calico(
+            "p",
+            "ingress: [{action: Allow, source: {notSelector: \"app == 'till'\"}}]",
+            kind="GlobalNetworkPolicy",
+        ),
+        (
+            "ingress shop/web from 8.8.8.8 TCP 80: allowed, denied",
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+        ),
     ),
     Case(
         "a port by name and by number",
@@ -83,12 +117,18 @@ CASES = (
         "a namespaceSelector: all() is whatever is in a namespace",
         "Calico, EntityRule, namespaceSelector",
         calico("p", "ingress: [{action: Allow, source: {namespaceSelector: all()}}]"),
-        ("ingress shop/web from 10.2.0.1 TCP 80: allowed", "ingress shop/web from 8.8.8.8 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.2.0.1 TCP 80: allowed",
+            "ingress shop/web from 8.8.8.8 TCP 80: denied",
+        ),
     ),
     Case(
         "labels that Calico adds",
         "Calico, automatic labels",
-        calico("p", "ingress: [{action: Allow, source: {namespaceSelector: \"projectcalico.org/name == 'bank'\"}}]")
+        calico(
+            "p",
+            "ingress: [{action: Allow, source: {namespaceSelector: \"projectcalico.org/name == 'bank'\"}}]",
+        )
         + calico(
             "q",
             "order: 1, ingress: [{action: Deny, protocol: UDP, source: {selector: \"pcns.team == 'red'\"}}]",
@@ -108,7 +148,10 @@ CASES = (
             "ingress: [{action: Deny, protocol: UDP, source: {selector: \"role == 'all'\"}}, "
             "{action: Allow, source: {nets: [0.0.0.0/0]}}]",
         ),
-        ("ingress shop/web from 8.8.8.8 TCP 80: allowed", "ingress shop/web from 8.8.8.8 UDP 80: denied"),
+        (
+            "ingress shop/web from 8.8.8.8 TCP 80: allowed",
+            "ingress shop/web from 8.8.8.8 UDP 80: denied",
+        ),
         "- {kind: NetworkSet, metadata: {name: all, namespace: shop, labels: {role: all}}, spec: {nets: [0.0.0.0/0]}}",
     ),
     Case(
@@ -119,7 +162,10 @@ CASES = (
             "selector: app == 'web', ingress: [{action: Allow, source: {nets: [10.1.0.9/32]}}]",
             kind="GlobalNetworkPolicy",
         ),
-        ("ingress shop/web from 10.1.0.2 TCP 80: denied", "ingress shop/client from 10.1.0.1 TCP 80: allowed"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/client from 10.1.0.1 TCP 80: allowed",
+        ),
     ),
     Case(
         "each of several exceptions",
@@ -138,12 +184,17 @@ CASES = (
         "every named port of a pod",
         "Kubernetes, ContainerPort; XPOL-4",
         calico("p", "ingress: [{action: Allow, protocol: TCP, destination: {ports: [admin]}}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 9090: allowed, denied", "ingress shop/web from 10.1.0.2 TCP 8080: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 9090: allowed, denied",
+            "ingress shop/web from 10.1.0.2 TCP 8080: denied",
+        ),
     ),
     Case(
         "both ends of a range, and no more",
         "Calico, Ports",
-        calico("p", "ingress: [{action: Allow, protocol: TCP, destination: {ports: ['80:90', 95]}}]"),
+        calico(
+            "p", "ingress: [{action: Allow, protocol: TCP, destination: {ports: ['80:90', 95]}}]"
+        ),
         (
             "ingress shop/web from 10.1.0.2 TCP 79: denied",
             "ingress shop/web from 10.1.0.2 TCP 80: allowed",
@@ -155,7 +206,9 @@ CASES = (
     Case(
         "port and endPort, and no more",
         "Kubernetes, NetworkPolicyPort, endPort",
-        kubernetes("k", "podSelector: {}, ingress: [{ports: [{port: 80, endPort: 90}, {port: 95}]}]"),
+        kubernetes(
+            "k", "podSelector: {}, ingress: [{ports: [{port: 80, endPort: 90}, {port: 95}]}]"
+        ),
         (
             "ingress shop/web from 10.1.0.2 TCP 79: denied",
             "ingress shop/web from 10.1.0.2 TCP 80: allowed",
@@ -168,8 +221,13 @@ CASES = (
     Case(
         "a protocol alone",
         "Kubernetes, NetworkPolicyPort; Calico, Rule",
-        kubernetes("k", "podSelector: {matchLabels: {app: web}}, ingress: [{ports: [{protocol: TCP}]}]")
-        + kubernetes("l", "podSelector: {matchLabels: {app: client}}, ingress: [{ports: [{protocol: SCTP, port: 7}]}]"),
+        kubernetes(
+            "k", "podSelector: {matchLabels: {app: web}}, ingress: [{ports: [{protocol: TCP}]}]"
+        )
+        + kubernetes(
+            "l",
+            "podSelector: {matchLabels: {app: client}}, ingress: [{ports: [{protocol: SCTP, port: 7}]}]",
+        ),
         (
             "ingress shop/web from 10.1.0.2 TCP 1: allowed",
             "ingress shop/web from 10.1.0.2 UDP 1: denied",
@@ -180,7 +238,10 @@ CASES = (
     Case(
         "ICMP, SCTP and a protocol by its number",
         "Calico, Rule, protocol",
-        calico("p", "selector: app == 'web', ingress: [{action: Deny, protocol: ICMP}, {action: Allow, protocol: 17}]")
+        calico(
+            "p",
+            "selector: app == 'web', ingress: [{action: Deny, protocol: ICMP}, {action: Allow, protocol: 17}]",
+        )
         + calico("q", "selector: app == 'client', ingress: [{action: Allow, protocol: SCTP}]"),
         (
             "ingress shop/web from 10.1.0.2 UDP 80: allowed",
@@ -192,8 +253,13 @@ CASES = (
     Case(
         "selectors that are there and empty",
         "Kubernetes, NetworkPolicyPeer",
-        kubernetes("k", "podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {}}]}]")
-        + kubernetes("l", "podSelector: {matchLabels: {app: client}}, ingress: [{from: [{namespaceSelector: {}}]}]"),
+        kubernetes(
+            "k", "podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {}}]}]"
+        )
+        + kubernetes(
+            "l",
+            "podSelector: {matchLabels: {app: client}}, ingress: [{from: [{namespaceSelector: {}}]}]",
+        ),
         (
             "ingress shop/web from 10.1.0.2 TCP 80: allowed",
             "ingress shop/web from 10.2.0.1 TCP 80: denied",
@@ -234,12 +300,18 @@ CASES = (
             "selector: \"app == 'client'\", ingress: [{action: Allow, source: "
             "{selector: \"!(app == 'client' || level == 'gold')\", namespaceSelector: all()}}]",
         ),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/client from 10.2.0.1 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/client from 10.2.0.1 TCP 80: denied",
+        ),
     ),
     Case(
         "several terms, and values that are one, or empty, or in other quotes",
         "Calico, NetworkPolicy, Selectors",
-        calico("p", "selector: \"has(app) && level == 'gold' && app == 'till'\", order: 1, ingress: [{action: Deny}]")
+        calico(
+            "p",
+            "selector: \"has(app) && level == 'gold' && app == 'till'\", order: 1, ingress: [{action: Deny}]",
+        )
         + calico(
             "q",
             "selector: \"app == 'x' || app == 'y' || app == 'web'\", ingress: [{action: Deny, protocol: UDP, "
@@ -267,14 +339,27 @@ CASES = (
             "ingress: [{action: Allow, source: {namespaceSelector: all(), "
             "serviceAccounts: {names: [teller], selector: \"may == 'look'\"}}}]",
         )
-        + calico("q", "serviceAccountSelector: \"may == 'pay'\", selector: \"app == 'web'\"", namespace="bank"),
-        ("ingress shop/web from 10.2.0.1 TCP 80: denied", "ingress bank/till from 10.1.0.2 TCP 80: allowed"),
+        + calico(
+            "q",
+            "serviceAccountSelector: \"may == 'pay'\", selector: \"app == 'web'\"",
+            namespace="bank",
+        ),
+        (
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+            "ingress bank/till from 10.1.0.2 TCP 80: allowed",
+        ),
     ),
     Case(
         "ports beside an ipBlock",
         "Kubernetes, NetworkPolicyIngressRule",
-        kubernetes("k", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}], ports: [{port: 80}]}]"),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.1.0.2 TCP 81: denied"),
+        kubernetes(
+            "k",
+            "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}], ports: [{port: 80}]}]",
+        ),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 81: denied",
+        ),
     ),
     Case(
         "whole values, and where in a value a part is",
@@ -286,12 +371,21 @@ CASES = (
             "{action: Deny, source: {selector: \"app ends with 'lie'\"}}, "
             "{action: Allow, source: {selector: \"app contains 'ent'\"}}]",
         ),
-        ("ingress shop/web from 10.1.0.2 TCP 80: allowed", "ingress shop/web from 10.2.0.1 TCP 80: denied"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.2.0.1 TCP 80: denied",
+        ),
     ),
     Case(
         "who lacks a label",
         "Calico, NetworkPolicy, Selectors",
-        calico("p", "ingress: [{action: Allow, source: {selector: '!has(note)', namespaceSelector: all()}}]"),
-        ("ingress shop/web from 10.2.0.1 TCP 80: allowed", "ingress shop/web from 10.1.0.2 TCP 80: denied"),
+        calico(
+            "p",
+            "ingress: [{action: Allow, source: {selector: '!has(note)', namespaceSelector: all()}}]",
+        ),
+        (
+            "ingress shop/web from 10.2.0.1 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+        ),
     ),
 )

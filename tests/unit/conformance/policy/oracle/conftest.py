@@ -10,7 +10,11 @@ OF = 5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every-probe", action="store_true", help="hold the oracle against all probes of the tables")
+    parser.addoption(
+        "--every-probe",
+        action="store_true",
+        help="hold the oracle against all probes of the tables",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,9 @@ class Case:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objects", yaml.safe_load(self.policies) or [])
-        object.__setattr__(self, "world", yaml.safe_load(WORLD) + (yaml.safe_load(self.around) or []))
+        object.__setattr__(
+            self, "world", yaml.safe_load(WORLD) + (yaml.safe_load(self.around) or [])
+        )
 
 
 def calico(name: str, spec: str, *, kind: str = "NetworkPolicy", namespace: str = "shop") -> str:
@@ -78,7 +80,9 @@ def calico(name: str, spec: str, *, kind: str = "NetworkPolicy", namespace: str 
 def kubernetes(name: str, spec: str, *, namespace: str = "shop") -> str:
     """A Kubernetes NetworkPolicy as one entry of a list."""
     meta = f"metadata: {{name: {name}, namespace: {namespace}}}"
-    return f"- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, {meta}, spec: {{{spec}}}}}\n"
+    return (
+        f"- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, {meta}, spec: {{{spec}}}}}\n"
+    )
 
 
 def tier(name: str, spec: str) -> str:

@@ -39,7 +39,10 @@ class Column:
 
 PROMISED = Column("linux", PROMISE)
 DOCUMENTED = Column("windows", WINDOWS)
-SHIPPED = {"v3.31.7": Column("windows", as_shipped((3, 31))), "v3.32.1": Column("windows", as_shipped((3, 32)))}
+SHIPPED = {
+    "v3.31.7": Column("windows", as_shipped((3, 31))),
+    "v3.32.1": Column("windows", as_shipped((3, 32))),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +125,9 @@ def panicking(version: str) -> tuple[Case, ...]:
     with gzip.open(GOLDEN / TABLES[version], "rt") as lines:
         read = [json.loads(line) for line in lines]
     return tuple(
-        Case(one["id"], tuple(one["objects"]), bool(one["network_sets"]), {}) for one in read if "panic" in one
+        Case(one["id"], tuple(one["objects"]), bool(one["network_sets"]), {})
+        for one in read
+        if "panic" in one
     )
 
 
@@ -133,14 +138,22 @@ def oracle(case: Case) -> Oracle:
 
 
 def answers(
-    judge: Oracle, column: Column, case: Case, chosen: slice, switches: Callable[[Switches], Switches] = lambda s: s
+    judge: Oracle,
+    column: Column,
+    case: Case,
+    chosen: slice,
+    switches: Callable[[Switches], Switches] = lambda s: s,
 ) -> Iterator[tuple[str, str, str]]:
     """(the probe, Calico's letter, the oracle's; ``?`` is not said) for the chosen probes of each pod."""
     asked = switches(column.switches)
     for pod, letters in case.letters[column.letters].items():
         end = judge.world.pods[pod]
         for (direction, packet), letter in zip(_of(pod, chosen), letters[chosen], strict=True):
-            yield f"{pod} {direction} {packet}", letter, _LETTERS[judge.verdict(end, direction, packet, asked)]
+            yield (
+                f"{pod} {direction} {packet}",
+                letter,
+                _LETTERS[judge.verdict(end, direction, packet, asked)],
+            )
 
 
 def _of(pod: str, chosen: slice) -> Sequence[tuple[Direction, Packet]]:

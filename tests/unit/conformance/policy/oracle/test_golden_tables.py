@@ -105,7 +105,9 @@ def test_the_promise_is_what_calicos_graph_gives_on_linux(chosen: slice) -> None
 
 
 @pytest.mark.parametrize("version", TABLES)
-def test_windows_with_a_releases_defects_is_what_its_code_gives(version: Any, chosen: slice) -> None:
+def test_windows_with_a_releases_defects_is_what_its_code_gives(
+    version: Any, chosen: slice
+) -> None:
     different, silent = held(version, SHIPPED[version], chosen)
     assert different == {}
     assert silent.keys() == NOT_SAID
@@ -113,7 +115,9 @@ def test_windows_with_a_releases_defects_is_what_its_code_gives(version: Any, ch
 
 
 @pytest.mark.parametrize("version", TABLES)
-def test_windows_as_documented_differs_from_it_by_the_defects_alone(version: Any, chosen: slice) -> None:
+def test_windows_as_documented_differs_from_it_by_the_defects_alone(
+    version: Any, chosen: slice
+) -> None:
     different, silent = held(version, DOCUMENTED, chosen)
     assert different.keys() <= DEFECTS
     if chosen == slice(None):
@@ -124,11 +128,17 @@ def test_windows_as_documented_differs_from_it_by_the_defects_alone(version: Any
 def test_what_two_releases_decide_differently_is_not_said(chosen: slice) -> None:
     newer = {case.id: case for case in cases("v3.32.1")}
     older = {case.id: case for case in cases("v3.31.7")}
-    changed = {name for name, case in newer.items() if case.letters["windows"] != older[name].letters["windows"]}
+    changed = {
+        name
+        for name, case in newer.items()
+        if case.letters["windows"] != older[name].letters["windows"]
+    }
     assert changed == {"d-tie-np-gnp-alpha", "d-tie-k8s-np"}
     for name in changed:
         column = SHIPPED["v3.32.1"]
-        assert {said for _, _, said in answers(oracle(newer[name]), column, newer[name], chosen)} >= {"?"}
+        assert {
+            said for _, _, said in answers(oracle(newer[name]), column, newer[name], chosen)
+        } >= {"?"}
 
 
 @pytest.mark.parametrize("version", TABLES)

@@ -23,7 +23,12 @@ from tests.unit.conformance.policy.oracle.literal import WORLD, Case, calico
 from tests.unit.conformance.policy.oracle.test_golden_tables import NOT_BY_TABLES
 from tests.worlds.mutants import MUTANTS, Misread, Mutant
 
-CASES = (*cases_of_policies.CASES, *cases_of_rules.CASES, *cases_of_forms.CASES, *cases_of_identities.CASES)
+CASES = (
+    *cases_of_policies.CASES,
+    *cases_of_rules.CASES,
+    *cases_of_forms.CASES,
+    *cases_of_identities.CASES,
+)
 OBJECTS = yaml.safe_load(WORLD)
 
 
@@ -34,7 +39,11 @@ def differing(judge: Oracle, case: Case, mutant: Mutant | None = None) -> Iterat
         direction, end, _, other, protocol, port = asked.split()
         pod = judge.world.pods[end]
         way: Direction = "ingress" if direction == "ingress" else "egress"
-        ends = (fields.address(other), pod.address) if way == "ingress" else (pod.address, fields.address(other))
+        ends = (
+            (fields.address(other), pod.address)
+            if way == "ingress"
+            else (pod.address, fields.address(other))
+        )
         packet = Packet(*ends, fields.PROTOCOLS[protocol.lower()], int(port), 40000)
         promised, _, windows = said.partition(", ")
         for switches, expected in ((PROMISE, promised), (WINDOWS, windows or promised)):
@@ -51,10 +60,14 @@ def test_a_literal_case(case: Case) -> None:
 
 def test_combined_ports_do_not_open_what_is_named_or_negated() -> None:
     for ports in ("ports: [http]", "notPorts: ['1:65535']"):
-        policy = calico("p", f"ingress: [{{action: Allow, protocol: TCP, destination: {{{ports}}}}}]")
+        policy = calico(
+            "p", f"ingress: [{{action: Allow, protocol: TCP, destination: {{{ports}}}}}]"
+        )
         judge = Oracle(World(OBJECTS), yaml.safe_load(policy))
         packet = Packet(fields.address("10.1.0.2"), fields.address("10.1.0.1"), 6, 80, 40000)
-        said = judge.verdict(judge.world.pods["shop/web"], "ingress", packet, frozenset({Switch.COMBINED_PORTS}))
+        said = judge.verdict(
+            judge.world.pods["shop/web"], "ingress", packet, frozenset({Switch.COMBINED_PORTS})
+        )
         assert said.value == "denied"
 
 
@@ -62,4 +75,6 @@ def test_combined_ports_do_not_open_what_is_named_or_negated() -> None:
 def test_a_wrong_reading_that_the_tables_do_not_show_is_noticed(name: str) -> None:
     mutant = MUTANTS[name]
     judges = ((case, Misread.of(mutant, case.world).oracle(case.objects)) for case in CASES)
-    assert [case.name for case, judge in judges if judge and list(differing(judge, case, mutant))] != []
+    assert [
+        case.name for case, judge in judges if judge and list(differing(judge, case, mutant))
+    ] != []

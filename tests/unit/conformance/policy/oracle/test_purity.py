@@ -6,14 +6,30 @@ from pathlib import Path
 
 from tests.unit.test_arrows import ROOT, imports
 
-PURE = {"__future__", "collections", "copy", "dataclasses", "enum", "functools", "ipaddress", "itertools", "math", "re"}
+PURE = {
+    "__future__",
+    "collections",
+    "copy",
+    "dataclasses",
+    "enum",
+    "functools",
+    "ipaddress",
+    "itertools",
+    "math",
+    "re",
+}
 PURE |= {"typing", "conformance"}
 FILES = sorted((ROOT / "lib" / "conformance" / "policy").rglob("*.py"))
 MOST_LINES = 1500
 
 
 def test_it_imports_nothing_that_could_answer_otherwise_tomorrow() -> None:
-    found = [f"{path.name}:{line} {name}" for path in FILES for line, name in imports(path) if top(name) not in PURE]
+    found = [
+        f"{path.name}:{line} {name}"
+        for path in FILES
+        for line, name in imports(path)
+        if top(name) not in PURE
+    ]
     assert found == []
 
 
