@@ -130,8 +130,9 @@ class StandIn:
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
             no_lock=str(self.told.get("no_lock", "")),
             third_party_pods={
-                node: tuple(pods) for node, pods in self.told.get("third_party_pods", {}).items()
-            },  # type: ignore[attr-defined]
+                node: tuple(pods)
+                for node, pods in self.told.get("third_party_pods", {}).items()  # type: ignore[attr-defined]
+            },
             not_opted_in=str(self.told.get("not_opted_in", "")),
             token_ends=float(str(self.told["token_ends"])) if "token_ends" in self.told else None,
             policies=Beforehand(**self.told.get("policies", {})),  # type: ignore[arg-type]

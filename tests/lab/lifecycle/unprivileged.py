@@ -66,10 +66,10 @@ def unprivileged_launcher(directory: Path) -> Unprivileged | str:
 def _interpreter() -> str | None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     candidates = [
-        sys._base_executable,
+        sys._base_executable,  # type: ignore[attr-defined]
         f"/usr/bin/python{version}",
         f"/usr/local/bin/python{version}",
-    ]  # type: ignore[attr-defined]
+    ]
     for candidate in candidates:
         check = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
         try:

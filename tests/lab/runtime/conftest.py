@@ -87,11 +87,11 @@ class Lab:
             )  # fmt: skip
             spec = NodeSpec(
                 name=name,
-                os=system,
+                os=system,  # type: ignore[arg-type]
                 address=f"10.0.0.{10 + number}",
                 prefix_length=24,
                 tunnel=vxlan,
-            )  # type: ignore[arg-type]
+            )
             await self.plane.add_node(spec)
             blocks[name] = TunnelRoute(
                 cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel

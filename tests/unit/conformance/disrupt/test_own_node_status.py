@@ -56,8 +56,13 @@ class Cluster:
         context: Any = SimpleNamespace(decided=decided)
         linux: Any = SimpleNamespace(name="l1")
         asked = OwnNodeStatus(
-            self, context, self.clock, period=PERIOD, windows=windows, linux=linux
-        )  # type: ignore[arg-type]
+            self,
+            context,
+            self.clock,
+            period=PERIOD,
+            windows=windows,
+            linux=linux,  # type: ignore[arg-type]
+        )
         asked.stay_empty(because="x")
 
 

@@ -136,9 +136,9 @@ def everything(
             }
         ]
         facts: Any = SimpleNamespace(install=SimpleNamespace(value=install))
-        Vni(written, journalled, Hosts(), facts, patience, clock=clock).deliver(
+        Vni(written, journalled, Hosts(), facts, patience, clock=clock).deliver(  # type: ignore[arg-type]
             4097, linux=[], windows=[]
-        )  # type: ignore[arg-type]
+        )
     written.pods += [
         make_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
         make_pod(

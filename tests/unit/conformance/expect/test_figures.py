@@ -50,8 +50,10 @@ class Story:
 
     def changes(self, **answers: list[Answer]) -> None:
         self.change = PolicyChange(
-            what=f"policy at {self.clock.now}", at=self.clock.now, enforced_at=self.side
-        )  # type: ignore[arg-type]
+            what=f"policy at {self.clock.now}",
+            at=self.clock.now,
+            enforced_at=self.side,  # type: ignore[arg-type]
+        )
         self.prober.answers, self.prober.rounds = answers, 0
 
     def closes(self) -> None:

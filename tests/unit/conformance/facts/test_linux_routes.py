@@ -40,8 +40,10 @@ def routes(
         for number, one in enumerate(facts().nodes, 1)
     )
     return LinuxRoutes(
-        Objects(there), reads(there, replace(facts(), nodes=nodes)), lambda node: seen
-    )  # type: ignore[arg-type]
+        Objects(there),
+        reads(there, replace(facts(), nodes=nodes)),
+        lambda node: seen,  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,11 @@ def reads(*, mode: str = "vxlan", strict: bool = True, **there: list[Obj]) -> Op
         (V3, "IPAMConfiguration"): [named("default", strictAffinity=strict)],
     }
     known = replace(
-        facts(), cni=Fact("Calico", "c"), ipam=Fact("calico-ipam", "i"), mode=Fact(mode, "m")
-    )  # type: ignore[arg-type]
+        facts(),
+        cni=Fact("Calico", "c"),
+        ipam=Fact("calico-ipam", "i"),
+        mode=Fact(mode, "m"),  # type: ignore[arg-type]
+    )
     kube: Any = Served(objects)
     return OperatorFacts(kube, known, CalicoObjects(kube, known))
 

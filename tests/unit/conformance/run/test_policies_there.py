@@ -536,9 +536,9 @@ def test_beforehand_the_runs_label_exempts_its_namespaces() -> None:
     cluster = Cluster(V3)
     cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"])]
     assert (
-        beforehand(cluster, RUN).closing
+        beforehand(cluster, RUN).closing  # type: ignore[arg-type]
         == "GlobalNetworkPolicy all denies ingress of this run's pods"
-    )  # type: ignore[arg-type]
+    )
     exempt = policy("all", types=["Ingress"], namespaceSelector="!has(calico-conformance/run)")
     cluster.lists[V3, "GlobalNetworkPolicy"] = [exempt]
     assert beforehand(cluster, RUN).lines == []  # type: ignore[arg-type]

@@ -127,8 +127,10 @@ def test_a_path_that_is_open_one_second_in_five_is_no_denial(os: OS) -> None:
     for seed in SEEDS:
         begin = random.Random(seed).uniform(0.0, 5.0)
         standing = closed(
-            jitter(seed), os, lambda moment, begin=begin: (moment - begin) % 5.0 < 1.0
-        )  # type: ignore[misc]
+            jitter(seed),
+            os,
+            lambda moment, begin=begin: (moment - begin) % 5.0 < 1.0,  # type: ignore[misc]
+        )
         assert not isinstance(standing, Held), f"open from {begin} s on"
 
 
