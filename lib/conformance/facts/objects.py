@@ -152,8 +152,8 @@ class CalicoObjects:
             spec = pool["spec"]
             whole = ipaddress.ip_network(spec["cidr"])
             used = any(
-                block.version == whole.version and block.subnet_of(whole)
-                for block in blocks  # type: ignore[arg-type]
+                block.version == whole.version and block.subnet_of(whole)  # type: ignore[arg-type]
+                for block in blocks
             )
             if whole.version == 4 and (used or not spec.get("disabled")):
                 modes = [

@@ -56,12 +56,12 @@ class Cluster:
         context: Any = SimpleNamespace(decided=decided)
         linux: Any = SimpleNamespace(name="l1")
         asked = OwnNodeStatus(
-            self,
+            self,  # type: ignore[arg-type]
             context,
             self.clock,
             period=PERIOD,
             windows=windows,
-            linux=linux,  # type: ignore[arg-type]
+            linux=linux,
         )
         asked.stay_empty(because="x")
 

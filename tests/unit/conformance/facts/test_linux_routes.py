@@ -40,9 +40,9 @@ def routes(
         for number, one in enumerate(facts().nodes, 1)
     )
     return LinuxRoutes(
-        Objects(there),
+        Objects(there),  # type: ignore[arg-type]
         reads(there, replace(facts(), nodes=nodes)),
-        lambda node: seen,  # type: ignore[arg-type]
+        lambda node: seen,
     )
 
 

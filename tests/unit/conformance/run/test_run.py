@@ -26,7 +26,7 @@ def test_what_a_run_made_is_removed_but_where_it_is_kept_or_goes_with_the_runs_o
     how: str, keep: bool, stays: bool
 ) -> None:
     run = Run(
-        choice=Choice(how=how, why="by the test"),
+        choice=Choice(how=how, why="by the test"),  # type: ignore[arg-type]
         settings=Settings(keep=keep),
         directory=None,  # type: ignore[arg-type]
     )
