@@ -28,7 +28,7 @@ def test_what_a_run_made_is_removed_but_where_it_is_kept_or_goes_with_the_runs_o
     run = Run(
         choice=Choice(how=how, why="by the test"),  # type: ignore[arg-type]
         settings=Settings(keep=keep),
-        directory=None,  # type: ignore[arg-type]
+        directory=None,
     )
     assert run.stays is stays
 
