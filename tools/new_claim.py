@@ -67,7 +67,8 @@ KINDS = {
         "needs: {windows: 1, host_process: true}", "CalicoObjects, Readings, WorkerPods", "verifies", "",
         "pods: WorkerPods, calico: CalicoObjects, requires: Readings",
         """\
-    because, do = "its source says so", "say what mends it"
+    because = "its source says so"
+    do = "say what mends it"
     windows = pods.ensure_ready("windows-server")
     requires.that(lambda node: calico.bgp(), "Disabled", on=windows, because=because, do=do)
 """,
@@ -83,8 +84,10 @@ KINDS = {
         '@manifest("policy/kubernetes/default_deny_ingress.yaml")\n',
         "pods: WorkerPods, policy: Policy, expect: Expect",
         """\
-    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers("windows")
-    opened, closed = clients.to(pods.servers("linux")).tcp(8080), clients.to(servers).tcp(8080)
+    clients = pods.clients("linux") + pods.clients("windows")
+    servers = pods.servers("windows")
+    opened = clients.to(pods.servers("linux")).tcp(8080)
+    closed = clients.to(servers).tcp(8080)
     expect.change(policy.filled(server=servers), open=opened, closed=closed, because="its source says so")
     expect.removed(policy, because="without a policy everything is allowed")
 """,
