@@ -86,41 +86,42 @@ class ReplicaSets(Controller):
         self._recorder.record(owner, "SuccessfulDelete", message, component=COMPONENT)
 
     async def _write_status(self, owner: Obj, problem: str) -> None:
-        pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
-        template = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+        meta = owner["metadata"]
+        pods = [pod for pod in self._pods.of(meta["uid"]) if is_active(pod)]
         ready = [moment for moment in map(ready_since, pods) if moment is not None]
         soak = owner["spec"].get("minReadySeconds", 0)
         available = sum(_available(moment, soak) for moment in ready)
         if available < len(ready):
-            self.work.note_after(
-                min(soak, 1.0), (owner["metadata"]["namespace"], owner["metadata"]["name"])
-            )
+            self.work.note_after(min(soak, 1.0), (meta["namespace"], meta["name"]))
         status: Obj = {
             "replicas": len(pods),
-            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods)
-            or None,
+            "fullyLabeledReplicas": _fully_labeled(owner, pods) or None,
             "readyReplicas": len(ready) or None,
             "availableReplicas": available or None,
-            "observedGeneration": owner["metadata"]["generation"],
-            "conditions": None,
+            "observedGeneration": meta["generation"],
+            "conditions": [_failure(problem)] if problem else None,
         }
-        if problem:
-            status["conditions"] = [
-                {
-                    "type": "ReplicaFailure",
-                    "status": "True",
-                    "reason": "FailedCreate",
-                    "message": problem,
-                    "lastTransitionTime": timestamp(),
-                }
-            ]
-        meta = owner["metadata"]
         before = owner.get("status") or {}
-        if all(before.get(name) == value for name, value in status.items()):
-            return
-        await self._client.patch(
-            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
-        )
+        if status != {name: before.get(name) for name in status}:
+            await self._client.patch(
+                RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
+            )
+
+
+def _fully_labeled(owner: Obj, pods: list[Obj]) -> int:
+    """Return how many pods have all labels of the template."""
+    template = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    return sum(template.items() <= labels_of(pod).items() for pod in pods)
+
+
+def _failure(problem: str) -> Obj:
+    return {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": problem,
+        "lastTransitionTime": timestamp(),
+    }
 
 
 def _available(since: str, soak: int) -> bool:

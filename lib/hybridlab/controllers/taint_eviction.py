@@ -34,19 +34,16 @@ class TaintEviction(Controller):
 
     def _on_node(self, node: Obj | None, before: Obj | None) -> None:
         name = (node or before or {})["metadata"]["name"]
-        taints = {
-            (name, taint["key"], taint.get("value") or ""): taint for taint in no_execute(node)
-        }
+        taints = {_identity(name, taint): taint for taint in no_execute(node)}
+        new = taints.keys() - self._seen.keys()
         for gone in [known for known in self._seen if known[0] == name and known not in taints]:
             del self._seen[gone]
-        new = [identity for identity in taints if identity not in self._seen]
         for identity in new:
             added = taints[identity].get("timeAdded")
             self._seen[identity] = seconds_of(added) if added else time.time()
-        if new:
-            for pod in self._pods:
-                if pod["spec"].get("nodeName") == name:
-                    self._note(pod)
+        for pod in self._pods if new else ():
+            if pod["spec"].get("nodeName") == name:
+                self._note(pod)
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         if pod and (
@@ -65,7 +62,7 @@ class TaintEviction(Controller):
             return
         name = pod["spec"].get("nodeName") or ""
         stays = [
-            self._seen.get((name, taint["key"], taint.get("value") or ""), 0.0) + seconds
+            self._seen.get(_identity(name, taint), 0.0) + seconds
             for taint in no_execute(self._nodes.get("", name))
             if (seconds := tolerated_for(pod["spec"].get("tolerations") or (), taint)) is not None
         ]
@@ -86,6 +83,10 @@ class TaintEviction(Controller):
         except ApiError as error:
             if error.code != 404:
                 raise
+
+
+def _identity(node: str, taint: Mapping[str, Any]) -> tuple[str, str, str]:
+    return node, taint["key"], taint.get("value") or ""
 
 
 def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
