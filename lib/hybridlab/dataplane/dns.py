@@ -163,7 +163,7 @@ class Resolver:
             self._add_authority(dns, reply)
 
     def _add_addresses(self, dns: Any, reply: Any, shown: Any, name: str) -> None:
-        """Add the addresses of a name, as ``shown``, in random order (CoreDNS, plugin loadbalance)."""
+        """Add a name's addresses as those of ``shown``, in random order (CoreDNS, loadbalance)."""
         if reply.q.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
             addresses = self._zone.a.get(name, ())
             for address in random.sample(addresses, len(addresses)):
