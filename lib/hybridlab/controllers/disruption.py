@@ -21,18 +21,14 @@ class DisruptionBudgets(Controller):
         self._pods = caches.of("pods")
         self._sets = caches.of("replicasets.apps")
         self.work = Work("disruption", self._sync, delay=DELAY)
-        self._budgets.subscribe(self._on_budget)
+        self._budgets.subscribe(self.note)
         self._pods.subscribe(self._on_pod)
-
-    def _on_budget(self, obj: Obj | None, _: Obj | None) -> None:
-        if obj:
-            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         for found in (pod, before):
             for budget in self._budgets.within(found["metadata"]["namespace"]) if found else ():
                 if found and matches(budget["spec"].get("selector"), labels_of(found)):
-                    self._on_budget(budget, None)
+                    self.note(budget)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         budget = self._budgets.get(*key)

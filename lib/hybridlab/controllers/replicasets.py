@@ -12,7 +12,7 @@ from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.owned import Owned, is_active, owner_reference, ready_since
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.times import seconds_of, timestamp
-from hybridlab.controllers.work import Controller, Work
+from hybridlab.controllers.work import Controller, Work, write_status
 
 RESOURCE = "replicasets.apps"
 COMPONENT = "replicaset-controller"
@@ -33,11 +33,7 @@ class ReplicaSets(Controller):
             "ReplicaSet",
             lambda namespace, name: self.work.note((namespace, name)),
         )
-        self._sets.subscribe(self._on_set)
-
-    def _on_set(self, obj: Obj | None, _: Obj | None) -> None:
-        if obj:
-            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        self._sets.subscribe(self.note)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         found = self._sets.get(*key)
@@ -62,9 +58,7 @@ class ReplicaSets(Controller):
                 self._recorder.record(
                     owner, "FailedCreate", message, component=COMPONENT, type="Warning"
                 )
-                self.work.note_after(
-                    1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"])
-                )
+                self.note_after(1.0, owner)
                 return error.message
             self._pods.remember(pod)
             message = f"Created pod: {pod['metadata']['name']}"
@@ -92,7 +86,7 @@ class ReplicaSets(Controller):
         soak = owner["spec"].get("minReadySeconds", 0)
         available = sum(_available(moment, soak) for moment in ready)
         if available < len(ready):
-            self.work.note_after(min(soak, 1.0), (meta["namespace"], meta["name"]))
+            self.note_after(min(soak, 1.0), owner)
         status: Obj = {
             "replicas": len(pods),
             "fullyLabeledReplicas": _fully_labeled(owner, pods) or None,
@@ -101,11 +95,7 @@ class ReplicaSets(Controller):
             "observedGeneration": meta["generation"],
             "conditions": [_failure(problem)] if problem else None,
         }
-        before = owner.get("status") or {}
-        if status != {name: before.get(name) for name in status}:
-            await self._client.patch(
-                RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
-            )
+        await write_status(self._client, RESOURCE, owner, status)
 
 
 def _fully_labeled(owner: Obj, pods: list[Obj]) -> int:

@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.api.contract import Client, Obj
 from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.endpoints import delete
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.fit import tolerates
 from hybridlab.controllers.owned import is_active
@@ -43,7 +44,7 @@ class TaintEviction(Controller):
             self._seen[identity] = seconds_of(added) if added else time.time()
         for pod in self._pods if new else ():
             if pod["spec"].get("nodeName") == name:
-                self._note(pod)
+                self.note(pod)
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         if pod and (
@@ -51,10 +52,7 @@ class TaintEviction(Controller):
         ):
             node = self._nodes.get("", pod["spec"].get("nodeName") or "")
             if any(no_execute(node)):
-                self._note(pod)
-
-    def _note(self, pod: Obj) -> None:
-        self.work.note((pod["metadata"]["namespace"], pod["metadata"]["name"]))
+                self.note(pod)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         pod = self._pods.get(*key)
@@ -78,11 +76,7 @@ class TaintEviction(Controller):
             f"Marking for deletion Pod {key[0]}/{key[1]}",
             component=COMPONENT,
         )
-        try:
-            await self._client.delete("pods", key[1], key[0])
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        await delete(self._client, "pods", *key)
 
 
 def _identity(node: str, taint: Mapping[str, Any]) -> tuple[str, str, str]:
