@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.cli.policy import listed
+from hybridlab.dataplane.model import Acl
+from hybridlab.policy.acls import ports_text
 from hybridlab.policy.flattener import FelixPanic
-from hybridlab.policy.offline import Objects, allowed_on_windows
-from hybridlab.policy.packets import Packet
 from hybridlab.policy.release import Release, as_shipped
+from tests.golden.policy_objects import Objects, allowed_on_windows
+from tests.golden.policy_packets import Packet
 
 Answer = dict[str, Any]
 
@@ -102,6 +103,25 @@ def answer(case: Mapping[str, Any], world: World, version: str | None = None) ->
             for name, asked in probed.items()
         },
     }
+
+
+def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
+    """Return an ACL list with the fields of ``hns.ACLPolicy``."""
+    return [
+        {
+            "Action": acl.action,
+            "Direction": acl.direction,
+            "Protocol": acl.protocol,
+            **({"LocalAddresses": ",".join(sorted(acl.local))} if acl.local else {}),
+            **({"RemoteAddresses": ",".join(sorted(acl.remote))} if acl.remote else {}),
+            **({"LocalPorts": ports_text(acl.local_ports)} if acl.local_ports else {}),
+            **({"RemotePorts": ports_text(acl.remote_ports)} if acl.remote_ports else {}),
+            "Priority": acl.priority,
+            "RuleType": acl.rule_type,
+            **({"Id": acl.id} if acl.id else {}),
+        }
+        for acl in acls
+    ]
 
 
 def letters(allowed: Sequence[bool]) -> str:

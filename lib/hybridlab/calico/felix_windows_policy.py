@@ -6,7 +6,7 @@ label is computed.  After an edit of rules, or of a set's members, Felix looks f
 where the release has these defects only in an endpoint's first tier, and after edits of rules nowhere.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -101,29 +101,26 @@ class WindowsNodePolicy(DueMarks):
         computed = self._computed(
             uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held
         )
-        anew = (
-            computed.keys()
-            if due.everything
-            else due.relabelled
-            if self._every_update_replaces
-            else ()
-        )
-        given = self._lists.replaced(computed, anew)
+        given = self._lists.replaced(computed, self._anew(due, computed))
         self._sets = frozenset[str]().union(*(self._graph.sets_of(key) for key in self._keys()))
         if not (given or gone):
             return None
-        made = {
-            id(acls): EndpointProgram(acls=acls) for acls in given.values()
-        }  # shared as the lists are
-        programs = {uid: made[id(acls)] for uid, acls in given.items()}
+        # Programs are shared as the lists are.
+        made = {id(acls): EndpointProgram(acls=acls) for acls in given.values()}
         update = PolicyUpdate(
-            endpoints=programs, removed_endpoints=gone, reset=tuple(given), held=held
+            endpoints={uid: made[id(acls)] for uid, acls in given.items()},
+            removed_endpoints=gone,
+            reset=tuple(given),
+            held=held,
         )
         return PolicyDifference(update, given)
 
-    @property
-    def _every_update_replaces(self) -> bool:
-        return self._lists.every_update_replaces or bool(self._faults.eager)
+    def _anew(self, due: WindowsDue, computed: Lists) -> Collection[str]:
+        """Return the endpoints that get their list even if it did not change."""
+        if due.everything:
+            return computed.keys()
+        every_update_replaces = self._lists.every_update_replaces or self._faults.eager
+        return due.relabelled if every_update_replaces else ()
 
     def _changed_policies(self, due: WindowsDue) -> frozenset[PolicyKey]:
         """The policies after whose change Felix looks for endpoints.

@@ -113,31 +113,6 @@ def parser() -> argparse.ArgumentParser:
     )
     profiles.set_defaults(run=_profiles)
 
-    policy = commands.add_parser(
-        "policy",
-        help="show, from manifests alone, what Calico makes of policies for each pod",
-        description="What each pod gets of the policies: on Windows the ACL list as HNS would have it and what was "
-        "left out, on Linux the rules.",
-    )
-    policy.add_argument(
-        "files",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="manifests, YAML or JSON; - is standard input",
-    )
-    policy.add_argument(
-        "--calico-version",
-        metavar="V",
-        help="behave as this release was shipped (default: v3.31.7)",
-    )
-    policy.add_argument("--world", type=Path, metavar="FILE", help="more objects, read first")
-    policy.add_argument(
-        "--probes", type=Path, metavar="FILE", help="packets to decide: from, to, protocol, port"
-    )
-    policy.add_argument("--json", action="store_true", help="print JSON")
-    policy.set_defaults(run=_policy)
-
     faults = commands.add_parser("faults", help="inject and heal faults in a running lab")
     faults.add_argument(
         "--kubeconfig",
@@ -207,18 +182,6 @@ def _profiles(_: argparse.Namespace) -> int:
     for name in names():
         print(f"{name:12} {load(name).description}")
     return OK
-
-
-def _policy(options: argparse.Namespace) -> int:
-    from hybridlab.cli import policy  # most of Calico, and nothing of a lab
-
-    return policy.run(
-        options.files,
-        version=options.calico_version,
-        world=options.world,
-        probes=options.probes,
-        as_json=options.json,
-    )
 
 
 def _status(options: argparse.Namespace) -> int:

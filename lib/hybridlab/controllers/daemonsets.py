@@ -13,7 +13,7 @@ from hybridlab.controllers.fit import PodNeeds, matches_node, untolerated
 from hybridlab.controllers.owned import Owned, ready_since
 from hybridlab.controllers.replicasets import new_pod
 from hybridlab.controllers.selectors import labels_of
-from hybridlab.controllers.work import Controller, Work
+from hybridlab.controllers.work import Controller, Work, write_status
 
 RESOURCE = "daemonsets.apps"
 COMPONENT = "daemonset-controller"
@@ -54,12 +54,8 @@ class DaemonSets(Controller):
             "DaemonSet",
             lambda namespace, name: self.work.note((namespace, name)),
         )
-        self._sets.subscribe(self._on_set)
+        self._sets.subscribe(self.note)
         self._nodes.subscribe(self._on_node)
-
-    def _on_set(self, obj: Obj | None, _: Obj | None) -> None:
-        if obj:
-            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
     def _on_node(self, node: Obj | None, before: Obj | None) -> None:
         if (
@@ -70,7 +66,7 @@ class DaemonSets(Controller):
         ):
             return
         for each in self._sets:
-            self._on_set(each, None)
+            self.note(each)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         found = self._sets.get(*key)
@@ -140,7 +136,7 @@ class DaemonSets(Controller):
             self._recorder.record(
                 owner, "FailedCreate", message, component=COMPONENT, type="Warning"
             )
-            self.work.note_after(1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"]))
+            self.note_after(1.0, owner)
             return
         self._pods.remember(created)
         self._had.add((owner["metadata"]["uid"], node))
@@ -209,13 +205,7 @@ class DaemonSets(Controller):
             "observedGeneration": owner["metadata"]["generation"],
             "updatedNumberScheduled": updated or None,
         }
-        meta = owner["metadata"]
-        before = owner.get("status") or {}
-        if all(before.get(name) == value for name, value in status.items()):
-            return
-        await self._client.patch(
-            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
-        )
+        await write_status(self._client, RESOURCE, owner, status)
 
 
 def _spec(owner: Obj) -> Obj:

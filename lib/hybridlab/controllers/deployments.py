@@ -10,7 +10,7 @@ from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.owned import Owned, owner_reference
 from hybridlab.controllers.rollout import deployment_conditions
-from hybridlab.controllers.work import Controller, Work
+from hybridlab.controllers.work import Controller, Work, write_status
 
 RESOURCE = "deployments.apps"
 SETS = "replicasets.apps"
@@ -49,11 +49,7 @@ class Deployments(Controller):
         self._sets = Owned(
             caches.of(SETS), "Deployment", lambda namespace, name: self.work.note((namespace, name))
         )
-        self._deployments.subscribe(self._on_deployment)
-
-    def _on_deployment(self, obj: Obj | None, _: Obj | None) -> None:
-        if obj:
-            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        self._deployments.subscribe(self.note)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         found = self._deployments.get(*key)
@@ -310,16 +306,8 @@ class Deployments(Controller):
             owner, new, counts, enough, counts_changed(before, counts)
         )
         if deadline is not None:
-            meta = owner["metadata"]
-            self.work.note_after(
-                max(deadline - time.time(), 0.1), (meta["namespace"], meta["name"])
-            )
-        if all(before.get(name) == value for name, value in status.items()):
-            return
-        meta = owner["metadata"]
-        await self._client.patch(
-            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
-        )
+            self.note_after(max(deadline - time.time(), 0.1), owner)
+        await write_status(self._client, RESOURCE, owner, status)
 
 
 def counts_changed(before: Obj, counts: dict[str, int]) -> bool:

@@ -21,60 +21,58 @@ class DisruptionBudgets(Controller):
         self._pods = caches.of("pods")
         self._sets = caches.of("replicasets.apps")
         self.work = Work("disruption", self._sync, delay=DELAY)
-        self._budgets.subscribe(self._on_budget)
+        self._budgets.subscribe(self.note)
         self._pods.subscribe(self._on_pod)
-
-    def _on_budget(self, obj: Obj | None, _: Obj | None) -> None:
-        if obj:
-            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         for found in (pod, before):
             for budget in self._budgets.within(found["metadata"]["namespace"]) if found else ():
                 if found and matches(budget["spec"].get("selector"), labels_of(found)):
-                    self._on_budget(budget, None)
+                    self.note(budget)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         budget = self._budgets.get(*key)
         if budget is None:
             return
-        selector = budget["spec"].get("selector")
-        pods = [pod for pod in self._pods.within(key[0]) if matches(selector, labels_of(pod))]
-        active = [pod for pod in pods if is_active(pod)]
-        names = {pod["metadata"]["name"] for pod in active}
         before = budget.get("status") or {}
-        disrupted = {
-            name: when
-            for name, when in (before.get("disruptedPods") or {}).items()
-            if name in names
-        }
-        healthy = sum(
-            ready_since(pod) is not None and pod["metadata"]["name"] not in disrupted
-            for pod in active
+        known = before.get("disruptedPods") or {}
+        status = self._status(budget, before, known)
+        if status == {**{name: before.get(name) for name in status}, "disruptedPods": known}:
+            return
+        # A merge patch removes only the names that it lists as None.
+        removing = {**dict.fromkeys(known), **status["disruptedPods"]} or None
+        await self._client.patch(
+            RESOURCE,
+            key[1],
+            {"status": {**status, "disruptedPods": removing}},
+            key[0],
+            subresource="status",
         )
-        expected, desired = self._demand(budget, active)
+
+    def _status(self, budget: Obj, before: Obj, known: Obj) -> Obj:
+        """Return the status of a budget; ``known`` are the disrupted pods of the status before."""
+        meta = budget["metadata"]
+        selector = budget["spec"].get("selector")
+        active = {
+            pod["metadata"]["name"]: pod
+            for pod in self._pods.within(meta["namespace"])
+            if matches(selector, labels_of(pod)) and is_active(pod)
+        }
+        disrupted = {name: when for name, when in known.items() if name in active}
+        healthy = sum(
+            ready_since(pod) is not None and name not in disrupted for name, pod in active.items()
+        )
+        expected, desired = self._demand(budget, list(active.values()))
         allowed = max(healthy - desired, 0) if expected else 0
-        status: Obj = {
+        return {
             "currentHealthy": healthy,
             "desiredHealthy": desired,
             "disruptionsAllowed": allowed,
             "expectedPods": expected,
-            "observedGeneration": budget["metadata"]["generation"],
-            # a merge patch takes names away only when told so
-            "disruptedPods": {**dict.fromkeys(before.get("disruptedPods") or {}), **disrupted}
-            or None,
-            "conditions": [_condition(before, allowed > 0, budget["metadata"]["generation"])],
+            "observedGeneration": meta["generation"],
+            "disruptedPods": disrupted,
+            "conditions": [_condition(before, allowed > 0, meta["generation"])],
         }
-        if (
-            all(
-                before.get(name) == value
-                for name, value in status.items()
-                if name != "disruptedPods"
-            )
-            and (before.get("disruptedPods") or {}) == disrupted
-        ):
-            return
-        await self._client.patch(RESOURCE, key[1], {"status": status}, key[0], subresource="status")
 
     def _demand(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
         """How many pods there ought to be, and how many of them healthy."""

@@ -4,7 +4,7 @@ Services without a selector are left to whoever writes their EndpointSlices, or 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
@@ -82,31 +82,23 @@ class EndpointsController:
         await self._write_endpoints(service, groups)
 
     async def _write_slices(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
-        wanted = []
-        for ports, pods in groups.items():
-            endpoints = [_endpoint(pod, service) for pod in pods]
-            listed = [
-                {"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports
-            ]
-            wanted.append(_slice(service, {"endpoints": endpoints, "ports": listed}))
+        wanted = [
+            _slice(
+                service,
+                {
+                    "endpoints": [_endpoint(pod, service) for pod in pods],
+                    "ports": _listed(ports),
+                },
+            )
+            for ports, pods in groups.items()
+        ]
         existing = slices_of(self._slices, service["metadata"], MANAGED_BY[1])
         await write_slices(self._client, existing, wanted)
 
     async def _write_endpoints(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
         namespace = service["metadata"]["namespace"]
         name = service["metadata"]["name"]
-        subsets = []
-        for ports, pods in groups.items():
-            usable = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-            ready = [_address(pod) for pod in usable if _ready(pod) or _publishes(service)]
-            waiting = [_address(pod) for pod in usable if not (_ready(pod) or _publishes(service))]
-            if ready or waiting:
-                subset: Obj = {
-                    "ports": [{"name": p, "port": at, "protocol": proto} for p, at, proto in ports]
-                }
-                subset |= {"addresses": ready} if ready else {}
-                subset |= {"notReadyAddresses": waiting} if waiting else {}
-                subsets.append(subset)
+        subsets = list(_subsets(service, groups))
         found = self._endpoints.get(namespace, name)
         if found is None:
             labels = {
@@ -118,6 +110,25 @@ class EndpointsController:
             await self._client.create("endpoints", body, namespace)
         elif (found.get("subsets") or []) != subsets:
             await self._client.patch("endpoints", name, {"subsets": subsets or None}, namespace)
+
+
+def _subsets(service: Obj, groups: dict[Ports, list[Obj]]) -> Iterator[Obj]:
+    """Yield the subsets of a Service's Endpoints; pods that are ending are in none."""
+    for ports, pods in groups.items():
+        ready: Obj = {"addresses": [], "notReadyAddresses": []}
+        for pod in pods:
+            if not pod["metadata"].get("deletionTimestamp"):
+                usable = _ready(pod) or _publishes(service)
+                ready["addresses" if usable else "notReadyAddresses"].append(_address(pod))
+        addresses = {field: listed for field, listed in ready.items() if listed}
+        if addresses:
+            yield {"ports": _listed(ports), **addresses}
+
+
+def _listed(ports: Ports) -> list[Obj]:
+    return [
+        {"name": name, "port": number, "protocol": protocol} for name, number, protocol in ports
+    ]
 
 
 def is_managed_by(controller: str, slice_: Obj) -> bool:

@@ -7,7 +7,8 @@ nodes that Calico's portmap plugin leads to pods (``hostPort``); Calico's config
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
@@ -178,54 +179,63 @@ def _ports(
     Backends that are ready; where there are none, those that still serve while they end (kube-proxy, topology.go).
     """
     spec = service["spec"]
-    meta = service["metadata"]
     address = spec.get("clusterIP")
     if spec.get("type") == "ExternalName" or address in {None, "", "None"}:
         return
+    keeps_client = spec.get("externalTrafficPolicy") == "Local" and not translated
     for port in spec.get("ports") or []:
         protocol = port.get("protocol", "TCP").lower()
         if protocol not in {"tcp", "udp"}:
             continue
-        key = (meta["namespace"], meta["name"], port.get("name") or "")
-        behind = backends["ready"].get(key, [])
-        ending = backends["ending"].get(key, [])
-        left_out = tuple(backend for backend, _ in backends["unready"].get(key, []))
-        everywhere = tuple(backend for backend, _ in behind or ending)
-        here = _on(node.name, behind) or _on(node.name, ending)
-        name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
-        inside = here if spec.get("internalTrafficPolicy") == "Local" else everywhere
-        local = spec.get("externalTrafficPolicy") == "Local"
-        outside = here if local else everywhere
-        kept = local and not translated
-        node_port = port.get("nodePort") or None
-        external = tuple(spec.get("externalIPs") or ())
-        split = (node_port is not None or bool(external)) and inside != outside
-        sticky = _sticky(spec, node)
-        yield ServicePort(
-            name=name,
+        reached = _Reached.of(service, port, node, backends)
+        found = ServicePort(
+            name=f"{service['metadata']['namespace']}/{service['metadata']['name']}:"
+            f"{port.get('name') or port['port']}",
             protocol=protocol,
             cluster_ip=address,
             port=port["port"],
-            node_port=None if split else node_port,
-            backends=inside,
-            unready=left_out,
-            node_port_keeps_client=kept,
-            external_ips=() if split else external,
-            sticky=sticky,
+            node_port=port.get("nodePort") or None,
+            backends=reached.inside,
+            unready=reached.unready,
+            node_port_keeps_client=keeps_client,
+            external_ips=tuple(spec.get("externalIPs") or ()),
+            sticky=_sticky(spec, node),
         )
-        if split:
-            yield ServicePort(
-                name=f"{name} (external)",
-                protocol=protocol,
-                cluster_ip=None,
-                port=port["port"],
-                node_port=node_port,
-                backends=outside,
-                unready=left_out,
-                node_port_keeps_client=kept,
-                external_ips=external,
-                sticky=sticky,
-            )
+        if reached.inside == reached.outside or not (found.node_port or found.external_ips):
+            yield found
+            continue
+        yield replace(found, node_port=None, external_ips=())
+        yield replace(
+            found, name=f"{found.name} (external)", cluster_ip=None, backends=reached.outside
+        )
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """The backends that clients of a Service's port reach from one node."""
+
+    inside: tuple[Backend, ...]
+    """By the cluster's address."""
+    outside: tuple[Backend, ...]
+    """By a NodePort or an external address."""
+    unready: tuple[Backend, ...]
+
+    @classmethod
+    def of(cls, service: Obj, port: Obj, node: Machine, backends: Mapping[str, Behind]) -> Self:
+        """Choose by the Service's traffic policies."""
+        spec = service["spec"]
+        meta = service["metadata"]
+        key = (meta["namespace"], meta["name"], port.get("name") or "")
+        ready, unready, ending = (
+            backends[state].get(key, []) for state in ("ready", "unready", "ending")
+        )
+        here = _on(node.name, ready) or _on(node.name, ending)
+        everywhere = tuple(backend for backend, _ in ready or ending)
+        return cls(
+            here if spec.get("internalTrafficPolicy") == "Local" else everywhere,
+            here if spec.get("externalTrafficPolicy") == "Local" else everywhere,
+            tuple(backend for backend, _ in unready),
+        )
 
 
 def _on(node: str, behind: list[tuple[Backend, str]]) -> tuple[Backend, ...]:

@@ -95,14 +95,15 @@ class Kubelet:
         worker.start()
 
     def _why_not(self, pod: Obj) -> tuple[str, str] | None:
-        """Reason and message when this node cannot take the pod, whoever put it here."""
-        machine = self.context.machine
+        """Return reason and message when this node cannot take the pod, whoever put it here."""
+        return self._mismatch(pod) or self._lack_of_room(pod)
+
+    def _mismatch(self, pod: Obj) -> tuple[str, str] | None:
         spec = pod["spec"]
-        wanted = (spec.get("os") or {}).get("name")
-        if wanted and wanted != machine.os:
+        own = self.context.machine.os
+        if (spec.get("os") or {}).get("name") not in {None, "", own}:
             return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
-        selected = (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
-        if selected and selected != machine.os:
+        if (spec.get("nodeSelector") or {}).get("kubernetes.io/os") not in {None, "", own}:
             return (
                 "PodOSSelectorNodeLabelDoesNotMatch",
                 "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
@@ -111,16 +112,19 @@ class Kubelet:
         if node and not matches_node(pod, node):
             return (
                 "NodeAffinity",
-                "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+                "Pod was rejected: Predicate NodeAffinity failed: "
+                "node(s) didn't match Pod's node affinity/selector",
             )
+        return None
+
+    def _lack_of_room(self, pod: Obj) -> tuple[str, str] | None:
         running = [worker for worker in self._workers.values() if worker.state.rejected is None]
-        if len(running) > machine.group.max_pods:
-            used = len(running) - 1
-            limit = machine.group.max_pods
+        limit = self.context.machine.group.max_pods
+        if len(running) > limit:
             return (
                 "OutOfpods",
                 "Pod was rejected: Node didn't have enough resource: pods, "
-                f"requested: 1, used: {used}, capacity: {limit}",
+                f"requested: 1, used: {len(running) - 1}, capacity: {limit}",
             )
         taken = {
             port

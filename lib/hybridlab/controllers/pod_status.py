@@ -42,30 +42,27 @@ def initialized(state: PodState) -> bool:
 
 def phase(state: PodState, policy: str) -> str:
     """Pending, Running, Succeeded or Failed, from the containers and the pod's restart policy."""
-    if state.rejected:
+    if state.rejected or (policy == "Never" and any(map(_failed_init, state.init))):
         return "Failed"
-    failed_init = [
-        each
-        for each in state.init
-        if each.ended and each.ended.exit_code and not _sidecar(each.spec)
-    ]
-    if failed_init and policy == "Never":
-        return "Failed"
-    if not initialized(state) and not any(
-        each.running_since or each.ended or each.last for each in state.containers
-    ):
+    if _is_pending(state):
         return "Pending"
-    waiting = [each for each in state.containers if each.waiting and not each.last]
-    running = [each for each in state.containers if each.running_since]
-    if waiting:
-        return "Pending"
-    if running or any(each.waiting for each in state.containers):
-        return "Running"
-    if policy == "Always":
+    runs = any(each.running_since or each.waiting for each in state.containers)
+    if runs or policy == "Always":
         return "Running"
     if all(each.succeeded for each in state.containers):
         return "Succeeded"
     return "Failed" if policy == "Never" else "Running"
+
+
+def _is_pending(state: PodState) -> bool:
+    if any(each.waiting and not each.last for each in state.containers):
+        return True
+    begun = any(each.running_since or each.ended or each.last for each in state.containers)
+    return not begun and not initialized(state)
+
+
+def _failed_init(each: ContainerState) -> bool:
+    return each.ended is not None and each.ended.exit_code != 0 and not _sidecar(each.spec)
 
 
 def status(pod: Obj, state: PodState, now: str) -> Obj:
@@ -101,43 +98,41 @@ def ready(state: PodState) -> bool:
 
 def _conditions(pod: Obj, state: PodState, current: str, now: str) -> list[Obj]:
     before = {entry["type"]: entry for entry in pod.get("status", {}).get("conditions") or ()}
-    unready = [each.name for each in state.containers if not each.ready]
-    reason = ""
-    message = ""
-    if current == "Succeeded":
-        reason = "PodCompleted"
-    elif current == "Failed":
-        reason = "PodFailed"
-    elif unready:
-        reason = "ContainersNotReady"
-        message = _named("unready status", unready)
-    init_reason = ""
-    init_message = ""
     through = initialized(state) or current in {"Running", "Succeeded"}
-    if current == "Succeeded":
-        init_reason = "PodCompleted"
-    elif not through:
-        incomplete = [each.name for each in state.init if not each.succeeded]
-        init_reason = "ContainersNotInitialized"
-        init_message = _named("incomplete status", incomplete)
-    is_ready = ready(state) and current == "Running" and through
-    containers_ready = is_ready
-    gates_open = _gates_open(pod, before)
-    if is_ready and not gates_open:
-        is_ready = False
-        gate_reason = "ReadinessGatesNotReady"
-        gate_message = "corresponding condition is not true"
-    else:
-        gate_reason = reason
-        gate_message = message
+    containers_ready = ready(state) and current == "Running" and through
+    reason = _why_unready(state, current)
+    gated = containers_ready and not _gates_open(pod, before)
     wanted = (
         ("PodReadyToStartContainers", state.sandbox, "", ""),
-        ("Initialized", through, init_reason, init_message),
-        ("Ready", is_ready, gate_reason, gate_message),
-        ("ContainersReady", containers_ready, reason, message),
+        ("Initialized", through, *_why_uninitialized(state, current, through)),
+        ("Ready", containers_ready and not gated, *(_GATED if gated else reason)),
+        ("ContainersReady", containers_ready, *reason),
     )
     result = [_condition(before.get(entry[0]), now, *entry) for entry in wanted]
     return result + [entry for kind, entry in before.items() if kind not in OWNED]
+
+
+_GATED = ("ReadinessGatesNotReady", "corresponding condition is not true")
+
+
+def _why_unready(state: PodState, current: str) -> tuple[str, str]:
+    """Return reason and message of the condition ContainersReady; both empty while it holds."""
+    if current in _OVER:
+        return _OVER[current], ""
+    unready = [each.name for each in state.containers if not each.ready]
+    return ("ContainersNotReady", _named("unready status", unready)) if unready else ("", "")
+
+
+def _why_uninitialized(state: PodState, current: str, through: bool) -> tuple[str, str]:
+    """Return reason and message of the condition Initialized."""
+    if through:
+        return "PodCompleted" if current == "Succeeded" else "", ""
+    incomplete = [each.name for each in state.init if not each.succeeded]
+    return "ContainersNotInitialized", _named("incomplete status", incomplete)
+
+
+_OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+"""Reasons of the conditions of a pod that has ended, by its phase."""
 
 
 def _gates_open(pod: Obj, conditions: dict[str, Obj]) -> bool:

@@ -12,7 +12,7 @@ from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.owned import Owned, is_active, owner_reference, ready_since
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.times import seconds_of, timestamp
-from hybridlab.controllers.work import Controller, Work
+from hybridlab.controllers.work import Controller, Work, write_status
 
 RESOURCE = "replicasets.apps"
 COMPONENT = "replicaset-controller"
@@ -33,11 +33,7 @@ class ReplicaSets(Controller):
             "ReplicaSet",
             lambda namespace, name: self.work.note((namespace, name)),
         )
-        self._sets.subscribe(self._on_set)
-
-    def _on_set(self, obj: Obj | None, _: Obj | None) -> None:
-        if obj:
-            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        self._sets.subscribe(self.note)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         found = self._sets.get(*key)
@@ -62,9 +58,7 @@ class ReplicaSets(Controller):
                 self._recorder.record(
                     owner, "FailedCreate", message, component=COMPONENT, type="Warning"
                 )
-                self.work.note_after(
-                    1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"])
-                )
+                self.note_after(1.0, owner)
                 return error.message
             self._pods.remember(pod)
             message = f"Created pod: {pod['metadata']['name']}"
@@ -86,41 +80,38 @@ class ReplicaSets(Controller):
         self._recorder.record(owner, "SuccessfulDelete", message, component=COMPONENT)
 
     async def _write_status(self, owner: Obj, problem: str) -> None:
-        pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
-        template = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+        meta = owner["metadata"]
+        pods = [pod for pod in self._pods.of(meta["uid"]) if is_active(pod)]
         ready = [moment for moment in map(ready_since, pods) if moment is not None]
         soak = owner["spec"].get("minReadySeconds", 0)
         available = sum(_available(moment, soak) for moment in ready)
         if available < len(ready):
-            self.work.note_after(
-                min(soak, 1.0), (owner["metadata"]["namespace"], owner["metadata"]["name"])
-            )
+            self.note_after(min(soak, 1.0), owner)
         status: Obj = {
             "replicas": len(pods),
-            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods)
-            or None,
+            "fullyLabeledReplicas": _fully_labeled(owner, pods) or None,
             "readyReplicas": len(ready) or None,
             "availableReplicas": available or None,
-            "observedGeneration": owner["metadata"]["generation"],
-            "conditions": None,
+            "observedGeneration": meta["generation"],
+            "conditions": [_failure(problem)] if problem else None,
         }
-        if problem:
-            status["conditions"] = [
-                {
-                    "type": "ReplicaFailure",
-                    "status": "True",
-                    "reason": "FailedCreate",
-                    "message": problem,
-                    "lastTransitionTime": timestamp(),
-                }
-            ]
-        meta = owner["metadata"]
-        before = owner.get("status") or {}
-        if all(before.get(name) == value for name, value in status.items()):
-            return
-        await self._client.patch(
-            RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status"
-        )
+        await write_status(self._client, RESOURCE, owner, status)
+
+
+def _fully_labeled(owner: Obj, pods: list[Obj]) -> int:
+    """Return how many pods have all labels of the template."""
+    template = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    return sum(template.items() <= labels_of(pod).items() for pod in pods)
+
+
+def _failure(problem: str) -> Obj:
+    return {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": problem,
+        "lastTransitionTime": timestamp(),
+    }
 
 
 def _available(since: str, soak: int) -> bool:

@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.api.contract import Client, Obj
 from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.endpoints import delete
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.fit import tolerates
 from hybridlab.controllers.owned import is_active
@@ -34,19 +35,16 @@ class TaintEviction(Controller):
 
     def _on_node(self, node: Obj | None, before: Obj | None) -> None:
         name = (node or before or {})["metadata"]["name"]
-        taints = {
-            (name, taint["key"], taint.get("value") or ""): taint for taint in no_execute(node)
-        }
+        taints = {_identity(name, taint): taint for taint in no_execute(node)}
+        new = taints.keys() - self._seen.keys()
         for gone in [known for known in self._seen if known[0] == name and known not in taints]:
             del self._seen[gone]
-        new = [identity for identity in taints if identity not in self._seen]
         for identity in new:
             added = taints[identity].get("timeAdded")
             self._seen[identity] = seconds_of(added) if added else time.time()
-        if new:
-            for pod in self._pods:
-                if pod["spec"].get("nodeName") == name:
-                    self._note(pod)
+        for pod in self._pods if new else ():
+            if pod["spec"].get("nodeName") == name:
+                self.note(pod)
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
         if pod and (
@@ -54,10 +52,7 @@ class TaintEviction(Controller):
         ):
             node = self._nodes.get("", pod["spec"].get("nodeName") or "")
             if any(no_execute(node)):
-                self._note(pod)
-
-    def _note(self, pod: Obj) -> None:
-        self.work.note((pod["metadata"]["namespace"], pod["metadata"]["name"]))
+                self.note(pod)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         pod = self._pods.get(*key)
@@ -65,7 +60,7 @@ class TaintEviction(Controller):
             return
         name = pod["spec"].get("nodeName") or ""
         stays = [
-            self._seen.get((name, taint["key"], taint.get("value") or ""), 0.0) + seconds
+            self._seen.get(_identity(name, taint), 0.0) + seconds
             for taint in no_execute(self._nodes.get("", name))
             if (seconds := tolerated_for(pod["spec"].get("tolerations") or (), taint)) is not None
         ]
@@ -81,11 +76,11 @@ class TaintEviction(Controller):
             f"Marking for deletion Pod {key[0]}/{key[1]}",
             component=COMPONENT,
         )
-        try:
-            await self._client.delete("pods", key[1], key[0])
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        await delete(self._client, "pods", *key)
+
+
+def _identity(node: str, taint: Mapping[str, Any]) -> tuple[str, str, str]:
+    return node, taint["key"], taint.get("value") or ""
 
 
 def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:

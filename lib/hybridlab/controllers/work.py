@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from hybridlab.api.contract import ApiError
+from hybridlab.api.contract import ApiError, Client, Obj
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +131,29 @@ class Controller:
 
     work: Work[tuple[str, str]]
 
+    def note(self, obj: Obj | None, _before: Obj | None = None) -> None:
+        """Have an object looked at; subscribes to a cache."""
+        if obj:
+            self.work.note(_key(obj))
+
+    def note_after(self, seconds: float, obj: Obj) -> None:
+        """Have an object looked at in so many seconds."""
+        self.work.note_after(seconds, _key(obj))
+
     def start(self) -> None:
         self.work.start()
 
     async def stop(self) -> None:
         await self.work.stop()
+
+
+def _key(obj: Obj) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+async def write_status(client: Client, resource: str, obj: Obj, status: Obj) -> None:
+    """Write the status of an object, unless it has these values already."""
+    before = obj.get("status") or {}
+    if any(before.get(name) != value for name, value in status.items()):
+        namespace, name = _key(obj)
+        await client.patch(resource, name, {"status": status}, namespace, subresource="status")

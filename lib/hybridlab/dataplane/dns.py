@@ -141,36 +141,41 @@ class Resolver:
         return packed
 
     def _fill(self, dns: Any, reply: Any) -> None:
-        question = reply.q
-        asked = str(question.qname).rstrip(".")
-        name = asked.lower()
+        asked = reply.q.qtype
+        name = str(reply.q.qname).rstrip(".").lower()
         zone = self._zone
-        if name in zone.denied and question.qtype not in (dns.QTYPE.A, dns.QTYPE.ANY):
+        inside = name == zone.domain or name.endswith(f".{zone.domain}")
+        if name in zone.denied and asked not in (dns.QTYPE.A, dns.QTYPE.ANY):
             reply.header.rcode = dns.RCODE.NXDOMAIN
         elif name in zone.cname:
             self._follow(dns, reply, name)
         elif name in zone.a or name in zone.srv:
-            if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
-                for address in self._shuffled(zone.a.get(name, ())):
-                    reply.add_answer(
-                        dns.RR(question.qname, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address))
-                    )
-            if question.qtype in (dns.QTYPE.SRV, dns.QTYPE.ANY):
+            self._add_addresses(dns, reply, reply.q.qname, name)
+            if asked in (dns.QTYPE.SRV, dns.QTYPE.ANY):
                 self._add_srv(dns, reply, zone.srv.get(name, ()))
         elif name.endswith(_REVERSE):
-            address = ".".join(reversed(name.removesuffix(_REVERSE).split(".")))
-            if address not in zone.ptr:
-                self._forward(dns, reply)
-            elif question.qtype in (dns.QTYPE.PTR, dns.QTYPE.ANY):
-                target = dns.PTR(zone.ptr[address])
-                reply.add_answer(dns.RR(question.qname, dns.QTYPE.PTR, ttl=TTL, rdata=target))
-        elif name == zone.domain or name.endswith(f".{zone.domain}"):
-            if name not in self._inner and name != zone.domain:
-                reply.header.rcode = dns.RCODE.NXDOMAIN
-        else:
+            self._add_pointer(dns, reply, name)
+        elif not inside:
             self._forward(dns, reply)
-        if name == zone.domain or name.endswith(f".{zone.domain}"):
+        elif name not in self._inner and name != zone.domain:
+            reply.header.rcode = dns.RCODE.NXDOMAIN
+        if inside:
             self._add_authority(dns, reply)
+
+    def _add_addresses(self, dns: Any, reply: Any, shown: Any, name: str) -> None:
+        """Add a name's addresses as those of ``shown``, in random order (CoreDNS, loadbalance)."""
+        if reply.q.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
+            addresses = self._zone.a.get(name, ())
+            for address in random.sample(addresses, len(addresses)):
+                reply.add_answer(dns.RR(shown, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
+
+    def _add_pointer(self, dns: Any, reply: Any, name: str) -> None:
+        target = self._zone.ptr.get(".".join(reversed(name.removesuffix(_REVERSE).split("."))))
+        if target is None:
+            self._forward(dns, reply)
+        elif reply.q.qtype in (dns.QTYPE.PTR, dns.QTYPE.ANY):
+            record = dns.PTR(target)
+            reply.add_answer(dns.RR(reply.q.qname, dns.QTYPE.PTR, ttl=TTL, rdata=record))
 
     def _follow(self, dns: Any, reply: Any, name: str) -> None:
         """Add the chain of CNAMEs and its last name's addresses, as CoreDNS' plugin/backend_lookup.go."""
@@ -185,9 +190,7 @@ class Resolver:
             name = target.lower()
             if question.qtype == dns.QTYPE.CNAME or name not in self._zone.cname:
                 break
-        if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
-            for address in self._shuffled(self._zone.a.get(name, ())):
-                reply.add_answer(dns.RR(shown, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
+        self._add_addresses(dns, reply, shown, name)
 
     @staticmethod
     def _forward(dns: Any, reply: Any) -> None:
@@ -210,10 +213,6 @@ class Resolver:
             reply.add_answer(dns.RR(reply.q.qname, dns.QTYPE.SRV, ttl=TTL, rdata=record))
             for address in self._zone.a.get(target.lower(), ()):
                 reply.add_ar(dns.RR(target, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
-
-    def _shuffled(self, addresses: tuple[str, ...]) -> list[str]:
-        """In random order, as CoreDNS's loadbalance plugin does."""
-        return random.sample(addresses, len(addresses))
 
 
 def _send(udp: socket.socket, answer: bytes, client: tuple[str, int]) -> None:

@@ -104,16 +104,22 @@ class Fabric:
                 route.cidr, via=str(nodes[route.node].address.ip), index=_BRIDGE_INDEX
             )
         self.route.flush()
+        self._check_sources(table, nodes)
+        return _ROUTER_MAC if table.routes or routes_nodes else None
+
+    def _check_sources(self, table: FabricTable, nodes: Mapping[str, FabricPort]) -> None:
         commands = ["flush chain bridge sources checked"]
         for name in table.source_check:
             own = [
                 str(nodes[name].address.ip),
                 *(route.cidr for route in table.routes if route.node == name),
             ]
-            rule = f'iifname "port{nodes[name].number}" ether type ip ip saddr != {{ {", ".join(own)} }} drop'
-            commands.append(f"add rule bridge sources checked {rule}")
+            port = f'iifname "port{nodes[name].number}"'
+            commands.append(
+                f"add rule bridge sources checked {port} ether type ip "
+                f"ip saddr != {{ {', '.join(own)} }} drop"
+            )
         self._nft.run("\n".join(commands))
-        return _ROUTER_MAC if table.routes or routes_nodes else None
 
     def unplug_into_wire(self, number: int, mtu: int) -> tuple[str, str]:
         """Put a wire between a port and the bridge, which carries nothing by itself; its ends' names."""

@@ -205,18 +205,7 @@ class Node:
                 direct.cidr, via=direct.via, index=_ETH0_INDEX, protocol=direct.protocol
             )
         if self._tunnel_index is not None:
-            for mac, node, number in {
-                (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
-            }:
-                self.route.set_forwarding(self._tunnel_index, mac, node, number)
-            for address, mac in {
-                (b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")
-            }:
-                self.route.set_neighbour(self._tunnel_index, address, mac)
-            for remote in _having(routes, "route"):
-                self.route.set_route(
-                    remote.cidr, via=remote.tunnel_address, index=self._tunnel_index, onlink=True
-                )
+            self._lay_tunnel(self._tunnel_index, routes)
         self.route.flush()
         self._set_outgoing(routes)
         self.services.set_pools(routes.pools, routes.own_blocks)
@@ -226,6 +215,19 @@ class Node:
             raise Refused(
                 f"node {self.spec.name}: no route {named}: the next hop is not on the underlay {underlay}"
             )
+
+    def _lay_tunnel(self, tunnel: int, routes: NodeRoutes) -> None:
+        """Lay the forwarding entries, neighbours and routes of the tunnel with this index."""
+        for mac, node, number in {
+            (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
+        }:
+            self.route.set_forwarding(tunnel, mac, node, number)
+        for address, mac in {
+            (b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")
+        }:
+            self.route.set_neighbour(tunnel, address, mac)
+        for remote in _having(routes, "route"):
+            self.route.set_route(remote.cidr, via=remote.tunnel_address, index=tunnel, onlink=True)
 
     def _ipip_device(self) -> int:
         """The index of ``tunl0``, which a kernel that knows IPIP has made; else one that takes what it is given."""

@@ -16,6 +16,7 @@ end with that where the update says so (``dataplane.generations``).
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from hybridlab.dataplane import generations
 from hybridlab.dataplane.acl_rules import acl_rules
@@ -32,6 +33,8 @@ from hybridlab.dataplane.rules import (
 from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.wire import Refused
+
+_T = TypeVar("_T")
 
 EARLY = "early"
 """Counts the TCP packets that opened connections of Windows pods without a program."""
@@ -155,25 +158,17 @@ class PolicyTable:
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
         new = [endpoint for endpoint in known if endpoint not in self._chains_of]
-        sets_before = self._sets
-        programs_before = self._programs
-        generations_before = dict(self._generations)
+        before = (self._sets, self._programs, self._generations)
         if self._by_lists:
-            self._generations |= {
+            self._generations = self._generations | {
                 e: generations.after(self.generation(e) or 0) for e in update.reset
             }
-        self._sets = {
-            n: m for n, m in sets_before.items() if n not in update.removed_sets
-        } | update.sets
-        self._programs = {
-            e: p for e, p in programs_before.items() if e not in update.removed_endpoints
-        } | update.endpoints
+        self._sets = _without(self._sets, update.removed_sets) | update.sets
+        self._programs = _without(self._programs, update.removed_endpoints) | update.endpoints
         try:
             self._apply(self._concerned(update), update)
         except Exception:
-            self._sets = sets_before
-            self._programs = programs_before
-            self._generations = generations_before
+            self._sets, self._programs, self._generations = before
             raise
         quiet = self._opened_nothing(new) if new else set()
         return tuple(endpoint for endpoint in known if endpoint not in quiet)
@@ -286,6 +281,10 @@ class PolicyTable:
         return TableChange(
             chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface))
         )
+
+
+def _without(items: dict[str, _T], names: Sequence[str]) -> dict[str, _T]:
+    return {name: item for name, item in items.items() if name not in names}
 
 
 def _tier_chains(name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:

@@ -13,6 +13,7 @@ dead one.
 
 import hashlib
 import re
+from collections.abc import Collection, Iterable, Iterator
 
 from hybridlab.dataplane.model import ServicePort, ServiceTable
 from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
@@ -127,17 +128,7 @@ class Services:
         for name, port in self._ports.items():
             for entry in _entries(name, port):
                 change.entries.setdefault(entry, None)
-        backends = {backend.address for port in ports.values() for backend in port.backends}
-        change.sets["hairpin"] = SetContent(
-            _SETS["hairpin"], frozenset(f"{a} . {a}" for a in backends)
-        )
-        empty = [port for port in ports.values() if not port.backends]
-        change.sets["empty-svc"] = SetContent(
-            _SETS["empty-svc"], frozenset(key for port in empty for key in _service_keys(port))
-        )
-        change.sets["empty-nodeport"] = SetContent(
-            _SETS["empty-nodeport"], frozenset(_node_port_key(p) for p in empty if p.node_port)
-        )
+        change.sets |= _sets_of(ports.values())
         translation = (table.snat_local_pods_to, table.snat_node_ports_to)
         change.chains |= _translations(self._pools, self._blocks, *translation)
         self._table.apply(change)
@@ -151,7 +142,7 @@ class Services:
         """The pods' networks, and this node's part of them: everyone else who uses a service is masqueraded."""
         self._table.apply(
             TableChange(
-                sets={"pools": SetContent(_SETS["pools"], frozenset(pools))},
+                sets={"pools": _set("pools", pools)},
                 chains=_translations(pools, own_blocks, *self._translation),
             )
         )
@@ -159,27 +150,7 @@ class Services:
         self._blocks = own_blocks
 
     def _forget_flows(self, before: dict[str, ServicePort]) -> None:
-        lost = [
-            (
-                port,
-                {(b.address, b.port) for b in self._ports[name].backends}
-                if name in self._ports
-                else set(),
-            )
-            for name, port in before.items()
-            if port.protocol == "udp"
-            and (name not in self._ports or self._ports[name].backends != port.backends)
-        ]
-        lost += [
-            (
-                port,
-                set(),
-            )  # what came before it had a backend was translated by nobody, and would stay so
-            for name, port in self._ports.items()
-            if port.protocol == "udp"
-            and port.backends
-            and not (name in before and before[name].backends)
-        ]
+        lost = list(_with_stale_flows(before, self._ports))
         if not lost:
             return
         theirs = datagrams(
@@ -196,7 +167,43 @@ class Services:
             self._conntrack.delete(connection)
 
 
-def _is_stale(connection: Connection, port: ServicePort, backends: set[tuple[str, int]]) -> bool:
+_Ends = set[tuple[str, int]]
+"""Addresses and ports of backends."""
+
+
+def _with_stale_flows(
+    before: dict[str, ServicePort], after: dict[str, ServicePort]
+) -> Iterator[tuple[ServicePort, _Ends]]:
+    """Yield the UDP ports of which flows may be stale, with the backends whose flows are not."""
+    for name, port in before.items():
+        left = after[name].backends if name in after else ()
+        if port.protocol == "udp" and (name not in after or left != port.backends):
+            yield port, {(backend.address, backend.port) for backend in left}
+    for name, port in after.items():
+        had_backends = name in before and before[name].backends
+        if port.protocol == "udp" and port.backends and not had_backends:
+            # What came before it had a backend was translated by nobody, and would stay so.
+            yield port, set()
+
+
+def _set(name: str, members: Iterable[str]) -> SetContent:
+    return SetContent(_SETS[name], frozenset(members))
+
+
+def _sets_of(ports: Collection[ServicePort]) -> dict[str, SetContent]:
+    """Return the sets that follow from all service ports."""
+    backends = {backend.address for port in ports for backend in port.backends}
+    empty = [port for port in ports if not port.backends]
+    return {
+        "hairpin": _set("hairpin", (f"{address} . {address}" for address in backends)),
+        "empty-svc": _set("empty-svc", (key for port in empty for key in _service_keys(port))),
+        "empty-nodeport": _set(
+            "empty-nodeport", (_node_port_key(port) for port in empty if port.node_port)
+        ),
+    }
+
+
+def _is_stale(connection: Connection, port: ServicePort, backends: _Ends) -> bool:
     """The flow was translated by this service port, to an endpoint that it no longer has."""
     there = connection.original
     back = connection.reply

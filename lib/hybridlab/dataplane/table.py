@@ -66,7 +66,7 @@ class Table:
     def apply(self, change: TableChange) -> None:
         """Make it so; on NftError nothing has changed (unless the change had to be split: then part of it may have)."""
         real = self._reduce(change)
-        steps = list(self._steps(real))
+        steps = [step for step in self._steps(real) if step]
         if not steps:
             return
         try:
@@ -90,31 +90,19 @@ class Table:
         _update(self._entries, change.entries)
 
     def _steps(self, change: TableChange) -> Iterator[list[str]]:
-        """Groups of commands in the order in which they may also be applied one by one."""
+        """Yield groups of commands, some empty, in the order in which they may be applied alone."""
         table = f"ip {self._name}"
-        added = [
-            n for n, rules in change.chains.items() if rules is not None and n not in self.chains
-        ]
-        if added:
-            yield [f"add chain {table} {name}" for name in added]
-        for name, content in change.sets.items():
-            if content is not None:
-                yield list(self._fill_set(table, name, content))
-        for name, rules in change.chains.items():
-            if rules is not None:
-                flush = [f"flush chain {table} {name}"] if name in self.chains else []
-                yield [*flush, *(f"add rule {table} {name} {rule}" for rule in rules)]
-        if change.entries:
-            yield list(self._change_entries(table, change.entries))
-        removed = [n for n, rules in change.chains.items() if rules is None]
-        if removed:
-            yield [
-                *(f"flush chain {table} {name}" for name in removed),
-                *(f"delete chain {table} {name}" for name in removed),
-            ]
-        gone = [n for n, content in change.sets.items() if content is None]
-        if gone:
-            yield [f"delete set {table} {name}" for name in gone]
+        chains, removed = _split(change.chains)
+        sets, gone = _split(change.sets)
+        yield [f"add chain {table} {name}" for name in chains if name not in self.chains]
+        for name, content in sets.items():
+            yield list(self._fill_set(table, name, content))
+        for name, rules in chains.items():
+            flush = [f"flush chain {table} {name}"] if name in self.chains else []
+            yield [*flush, *(f"add rule {table} {name} {rule}" for rule in rules)]
+        yield list(self._change_entries(table, change.entries))
+        yield [f"{verb} chain {table} {name}" for verb in ("flush", "delete") for name in removed]
+        yield [f"delete set {table} {name}" for name in gone]
 
     def _fill_set(self, table: str, name: str, content: SetContent) -> Iterator[str]:
         if name in self._sets:
@@ -147,6 +135,12 @@ def _batches(steps: Sequence[list[str]]) -> Iterator[list[str]]:
         batch = batch + step
     if batch:
         yield batch
+
+
+def _split(change: Mapping[str, _V | None]) -> tuple[dict[str, _V], list[str]]:
+    """Return what is to exist, and the names of what is to go."""
+    kept = {name: value for name, value in change.items() if value is not None}
+    return kept, [name for name in change if name not in kept]
 
 
 def _update(current: dict[_K, _V], change: Mapping[_K, _V | None]) -> None:

@@ -30,8 +30,6 @@ _FORMATTED = (
     "ossg.",
 )
 DEFAULT_TIER_ORDER = 1_000_000.0
-OLDEST_WITH_TIERS = (3, 29, 0)
-"""Windows nodes have tiers from this release on; the older renderer is not emulated."""
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -26,6 +26,15 @@ class Declared:
     kind: str
     """``?`` a switch, ``*`` all remaining arguments, by no name, ``:int`` a number; empty: as given."""
 
+    @property
+    def key(self) -> str:
+        """Its name among the bound arguments."""
+        return self.name.lower()
+
+    @property
+    def is_switch(self) -> bool:
+        return self.kind == "?"
+
 
 @cache
 def declared(text: str) -> tuple[Declared, ...]:
@@ -87,33 +96,34 @@ class Call:
 
 def bind(call: Call, parameters: Sequence[Declared]) -> None:
     """Bind ``call.arguments``.  Raises NotEmulated, also for what PowerShell itself refuses."""
+    bare = _bind_named(call, [item for item in (*parameters, *common()) if item.kind != "*"])
+    placed = (item for item in parameters if item.position)
+    for item in sorted(placed, key=lambda item: item.position):
+        if bare and item.key not in call.bound:
+            call.bound[item.key] = _converted(item, bare.pop(0))
+    if bare and not any(item.kind == "*" for item in parameters):
+        raise _refused(call)
+    call.remaining = bare
+
+
+def _bind_named(call: Call, parameters: Sequence[Declared]) -> list[object]:
+    """Bind the arguments with a name; return the values of the others."""
     bare: list[object] = []
     waiting = list(call.arguments)
-    named = [item for item in (*parameters, *common()) if item.kind != "*"]
     while waiting:
         given = waiting.pop(0)
         if not given.parameter:
             bare.append(given.value)
             continue
-        key = given.parameter.lower()
-        one = next((item for item in named if key in (item.name.lower(), item.alias)), None)
-        if one is None:
+        name = given.parameter.lower()
+        found = next((item for item in parameters if name in (item.key, item.alias)), None)
+        if found is None:
             raise NotEmulated(f"parameter -{given.parameter} of {call.name}")
-        if one.name.lower() in call.bound or (
-            one.kind != "?" and (not waiting or waiting[0].parameter)
-        ):
+        has_value = bool(waiting) and not waiting[0].parameter
+        if found.key in call.bound or not (found.is_switch or has_value):
             raise _refused(call)
-        call.bound[one.name.lower()] = (
-            True if one.kind == "?" else _converted(one, waiting.pop(0).value)
-        )
-    for place in sorted(
-        (item for item in parameters if item.position), key=lambda item: item.position
-    ):
-        if bare and place.name.lower() not in call.bound:
-            call.bound[place.name.lower()] = _converted(place, bare.pop(0))
-    if bare and not any(item.kind == "*" for item in parameters):
-        raise _refused(call)
-    call.remaining = bare
+        call.bound[found.key] = True if found.is_switch else _converted(found, waiting.pop(0).value)
+    return bare
 
 
 def _refused(call: Call) -> NotEmulated:

@@ -169,24 +169,28 @@ class Evaluation(ABC):
     def property(self, owner: object, name: str) -> object:
         """A property; of an array without such a one, that of all its elements."""
         key = name.lower()
-        if owner is None:
-            return 0 if key in ("count", "length") else None
-        if isinstance(owner, NetObject):
-            return owner.get(name)
-        if isinstance(owner, HashTable) and key == "keys" and not owner.has(name):
-            return owner.keys()
-        if isinstance(owner, (list, bytes, str)) and key == "length":
-            return len(owner)
-        if isinstance(owner, list) and key == "count":
-            return len(owner)
-        if isinstance(owner, str) and key not in ("count", "chars") and not key.startswith("ps"):
-            return None
-        if isinstance(owner, list) and all(isinstance(item, NetObject) for item in owner):
-            found = [self.property(item, name) for item in owner]
-            if any(value is None for value in found):
-                raise NotEmulated(f"property {name} of an array, null of a member")
-            return unwrap([value for entry in found for value in enumerate_value(entry)])
+        match owner:
+            case None:
+                return 0 if key in ("count", "length") else None
+            case NetObject():
+                return owner.get(name)
+            case HashTable() if key == "keys" and not owner.has(name):
+                return owner.keys()
+            case list():
+                return len(owner) if key in ("count", "length") else self._of_members(owner, name)
+            case str() | bytes() if key == "length":
+                return len(owner)
+            case str() if key not in ("count", "chars") and not key.startswith("ps"):
+                return None
         raise NotEmulated(f"property {name} of this value")
+
+    def _of_members(self, owner: list[object], name: str) -> object:
+        if not all(isinstance(item, NetObject) for item in owner):
+            raise NotEmulated(f"property {name} of this value")
+        found = [self.property(item, name) for item in owner]
+        if any(value is None for value in found):
+            raise NotEmulated(f"property {name} of an array, null of a member")
+        return unwrap([value for entry in found for value in enumerate_value(entry)])
 
 
 def error_action(wanted: object) -> str:

@@ -24,13 +24,13 @@ async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
             Name="vEthernet (Ethernet)",
             InterfaceDescription="Hyper-V Virtual Ethernet Adapter",
             Status="Up",
-            ifIndex=index,
+            ifIndex=interface.index,
             InterfaceAlias="vEthernet (Ethernet)",
-            MtuSize=mtu,
-            MacAddress=mac.upper().replace(":", "-"),
+            MtuSize=interface.mtu,
+            MacAddress=interface.mac.upper().replace(":", "-"),
         )
-        for index, name, _, _, mtu, mac in interfaces(shell.process.net)
-        if name != "lo"
+        for interface in interfaces(shell.process.net)
+        if not interface.is_loopback
     ]
 
 
@@ -43,7 +43,7 @@ class _GetNetIPAddress(Stage):
         await self.put([*_addresses(self.shell)])
 
 
-def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetObject:
+def _address(text: str, kind: str, length: int, index: int) -> NetObject:
     shown = (
         "IPAddress",
         "InterfaceIndex",
@@ -58,7 +58,7 @@ def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetOb
         shown=shown,
         IPAddress=text,
         InterfaceIndex=index,
-        InterfaceAlias=alias,
+        InterfaceAlias="vEthernet (Ethernet)",
         AddressFamily=kind,
         Type="Unicast",
         PrefixLength=length,
@@ -67,20 +67,21 @@ def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetOb
 
 def _addresses(shell: Shell) -> list[NetObject]:
     found = []
-    for index, name, address, mask, _, mac in interfaces(shell.process.net):
-        if name == "lo":
+    for interface in interfaces(shell.process.net):
+        if interface.is_loopback:
             continue
-        octets = [int(part, 16) for part in mac.split(":")]
+        octets = bytes.fromhex(interface.mac.replace(":", ""))
         words = (
             (octets[0] ^ 2) << 8 | octets[1],
             octets[2] << 8 | 0xFF,
             0xFE << 8 | octets[3],
             octets[4] << 8 | octets[5],
         )
-        local = "fe80::" + ":".join(f"{word:x}" for word in words) + f"%{index}"
-        prefix = bin(int.from_bytes(bytes(int(part) for part in mask.split(".")), "big")).count("1")
-        for text, kind, length in ((local, "IPv6", 64), (address, "IPv4", prefix)):
-            found.append(_address(text, kind, length, index, "vEthernet (Ethernet)"))
+        local = "fe80::" + ":".join(f"{word:x}" for word in words) + f"%{interface.index}"
+        found += [
+            _address(local, "IPv6", 64, interface.index),
+            _address(interface.address, "IPv4", interface.prefix_length, interface.index),
+        ]
     return found
 
 

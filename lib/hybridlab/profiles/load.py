@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, Literal, cast
 
 import yaml
 
@@ -43,7 +43,7 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Profile:
             )
         _override(document, where, key.strip(), text)
     name = Path(name_or_path).name.removesuffix(".yaml").removesuffix(".yml")
-    profile = cast(Profile, _build(Profile, {"name": name, **document}, where, ()))
+    profile = cast(Profile, _build(Profile, {"name": name, **document}, _Place(where)))
     check(profile, where)
     return profile
 
@@ -130,77 +130,85 @@ def _index(step: str, items: list[Any], where: str) -> int:
     raise ProfileError(f"{where}: no entry {step!r} in the list; there are {known}")
 
 
-def _build(shape: Any, value: Any, where: Where, path: tuple[str, ...]) -> Any:
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """The place of a value in a profile's document."""
+
+    where: Where
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+    def below(self, key: object) -> "_Place":
+        return _Place(self.where, (*self.path, str(key)))
+
+    def wrong(self, what: str) -> ProfileError:
+        return ProfileError(f"{self.where.of(self.path)}: {what}")
+
+    def not_as_expected(self, value: Any, expected: str) -> ProfileError:
+        return self.wrong(f"{self} is {_kind(value)}, expected {expected}")
+
+
+def _build(shape: Any, value: Any, place: _Place) -> Any:
     """``value`` as ``shape`` (a dataclass, a scalar type, Literal, tuple, dict or union of those)."""
-    if _is_shape(shape):
-        return _build_dataclass(shape, value, where, path)
+    if isinstance(shape, type) and dataclasses.is_dataclass(shape):
+        return _build_dataclass(shape, value, place)
     origin = typing.get_origin(shape)
+    arguments = typing.get_args(shape)
     if origin is Literal:
-        allowed = typing.get_args(shape)
-        if value not in allowed:
-            choices = ", ".join(map(str, allowed))
-            raise ProfileError(
-                f"{where.of(path)}: {_dotted(path)} is {value!r}, expected one of {choices}"
-            )
+        if value not in arguments:
+            choices = ", ".join(map(str, arguments))
+            raise place.wrong(f"{place} is {value!r}, expected one of {choices}")
         return value
     if origin in {types.UnionType, typing.Union}:
-        options = [option for option in typing.get_args(shape) if option is not type(None)]
-        return None if value is None else _build(options[0], value, where, path)
+        options = [option for option in arguments if option is not type(None)]
+        return None if value is None else _build(options[0], value, place)
     if origin is tuple:
         if not isinstance(value, list):
-            raise ProfileError(
-                f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected a list"
-            )
-        item = typing.get_args(shape)[0]
+            raise place.not_as_expected(value, "a list")
         return tuple(
-            _build(item, entry, where, (*path, str(index))) for index, entry in enumerate(value)
+            _build(arguments[0], entry, place.below(index)) for index, entry in enumerate(value)
         )
     if origin is dict:
         if not isinstance(value, dict):
-            raise ProfileError(
-                f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected a mapping"
-            )
+            raise place.not_as_expected(value, "a mapping")
         return {str(key): str(entry) for key, entry in value.items()}
-    if shape is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+    return _build_scalar(shape, value, place)
+
+
+def _build_scalar(shape: type, value: Any, place: _Place) -> Any:
+    """``value`` as a scalar; numbers may stand for text, and true and false are no numbers."""
+    if type(value) in (int, float) and shape is str:
         return str(value)
     if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
-        raise ProfileError(
-            f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected {shape.__name__}"
-        )
+        raise place.not_as_expected(value, shape.__name__)
     return value
 
 
-def _shape_of_plane(value: Any, where: Where, path: tuple[str, ...]) -> type[PlaneSettings]:
+def _shape_of_plane(value: Any, place: _Place) -> type[PlaneSettings]:
     """The shape that the plane's kind says.  Raises ProfileError for a plane that is not built."""
     built = ", ".join(PLANES)
     if not isinstance(value, Mapping) or "kind" not in value:
-        raise ProfileError(
-            f"{where.of(path)}: {_dotted(path)} is told by its kind first, one of {built}"
-        )
+        raise place.wrong(f"{place} is told by its kind first, one of {built}")
     plane = PLANES.get(str(value["kind"]))
     if plane is None:
-        kind = (*path, "kind")
-        raise ProfileError(
-            f"{where.of(kind)}: {_dotted(kind)} is {value['kind']!r}, which is not built; built: {built}"
-        )
+        kind = place.below("kind")
+        raise kind.wrong(f"{kind} is {value['kind']!r}, which is not built; built: {built}")
     return plane.settings_type
 
 
-def _build_dataclass(shape: type, value: Any, where: Where, path: tuple[str, ...]) -> Any:
+def _build_dataclass(shape: type, value: Any, place: _Place) -> Any:
     if shape is PlaneSettings:
-        shape = _shape_of_plane(value, where, path)
+        shape = _shape_of_plane(value, place)
     if not isinstance(value, Mapping):
-        raise ProfileError(
-            f"{where.of(path)}: {_dotted(path)} is {_kind(value)}, expected keys of {shape.__name__}"
-        )
+        raise place.not_as_expected(value, f"keys of {shape.__name__}")
     hints = typing.get_type_hints(shape)
     fields = {field.name: field for field in dataclasses.fields(shape)}
     for key in value:
         if key not in fields:
-            raise ProfileError(
-                f"{where.of((*path, str(key)))}: unknown key {_dotted((*path, str(key)))!r}; "
-                f"known here are {', '.join(fields)}"
-            )
+            unknown = place.below(key)
+            raise unknown.wrong(f"unknown key {str(unknown)!r}; known here are {', '.join(fields)}")
     missing = [
         name
         for name, field in fields.items()
@@ -209,20 +217,10 @@ def _build_dataclass(shape: type, value: Any, where: Where, path: tuple[str, ...
         and field.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise ProfileError(
-            f"{where.of(path)}: {_dotted(path) or 'the profile'} lacks {', '.join(missing)}"
-        )
+        raise place.wrong(f"{str(place) or 'the profile'} lacks {', '.join(missing)}")
     return shape(
-        **{key: _build(hints[key], entry, where, (*path, key)) for key, entry in value.items()}
+        **{key: _build(hints[key], entry, place.below(key)) for key, entry in value.items()}
     )
-
-
-def _is_shape(shape: Any) -> TypeGuard[type]:
-    return isinstance(shape, type) and dataclasses.is_dataclass(shape)
-
-
-def _dotted(path: tuple[str, ...]) -> str:
-    return ".".join(path)
 
 
 def _kind(value: Any) -> str:

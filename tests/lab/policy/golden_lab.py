@@ -34,9 +34,9 @@ from hybridlab.dataplane.model import (
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
 from hybridlab.policy.flattener import FelixPanic
-from hybridlab.policy.offline import Objects
-from hybridlab.policy.packets import Packet
 from hybridlab.policy.release import Release, as_shipped
+from tests.golden.policy_objects import Objects
+from tests.golden.policy_packets import Packet
 from tests.golden.policy_tables import World
 
 TCP, UDP = 6, 17

@@ -259,37 +259,33 @@ def end_of(address: str, metadata: Mapping[str, Any]) -> BgpEnd:
 
 
 def _told(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterator[Peer]:
-    """What one BGPPeer makes a node's peers; peers by selector are each other's."""
+    """Yield the peers that one BGPPeer gives a node; peers by selector are each other's."""
     named = spec.get("node")
     selecting = spec.get("nodeSelector")
-    chosen = spec.get("peerSelector")
-    selected = {
-        name
-        for name in facts.ends
-        if named in {None, "", name} and _matches(selecting, facts.ends[name])
-    }
     kind: Literal["Node", "Global"] = "Node" if named or selecting else "Global"
-    if not chosen:
-        address, _, port = str(spec.get("peerIP") or "").partition(":")
-        if (
-            node in selected and address and ":" not in port
-        ):  # others are of IPv6: they concern BIRD6 alone
-            yield Peer(kind, address, int(spec.get("asNumber") or 0))
+    selected = {name for name in _selected(selecting, facts) if named in {None, "", name}}
+    if spec.get("peerSelector"):
+        chosen = _selected(spec["peerSelector"], facts)
+        others = (chosen if node in selected else set()) | (selected if node in chosen else set())
+        for name in others - {node}:
+            yield Peer(kind, facts.ends[name].address, as_of(facts.ends[name], facts), name)
         return
-    chosen_nodes = {name for name, end in facts.ends.items() if _matches(chosen, end)}
-    others = (chosen_nodes if node in selected else set()) | (
-        selected if node in chosen_nodes else set()
-    )
-    for name in others - {node}:
-        yield Peer(kind, facts.ends[name].address, as_of(facts.ends[name], facts), name)
+    address, _, port = str(spec.get("peerIP") or "").partition(":")
+    # Others are of IPv6: they concern BIRD6 alone.
+    if node in selected and address and ":" not in port:
+        yield Peer(kind, address, int(spec.get("asNumber") or 0))
 
 
 def _settings(facts: RoutingFacts) -> Mapping[str, Any]:
     return facts.peering.get("default") or {}
 
 
-def _matches(selector: str | None, end: NodeEnd) -> bool:
-    return not selector or parse(selector).matches(dict(_end(end).labels))
+def _selected(selector: str | None, facts: RoutingFacts) -> set[str]:
+    """Return the nodes with these labels; without a selector all."""
+    if not selector:
+        return set(facts.ends)
+    parsed = parse(selector)
+    return {name for name, end in facts.ends.items() if parsed.matches(dict(_end(end).labels))}
 
 
 def _end(end: NodeEnd) -> BgpEnd:

@@ -5,6 +5,7 @@ import fcntl
 import getopt
 import socket
 import struct
+from dataclasses import dataclass
 
 from hybridlab.runtime.applet import Net, Process
 from hybridlab.runtime.applets import dns, icmp
@@ -60,20 +61,46 @@ async def ping(process: Process) -> int:
                     await asyncio.sleep(interval)
     except TimeoutError:
         sent += 1 if sent == len(times) else 0
-    loss = 100 * (sent - len(times)) // sent if sent else 0
-    lines = ["", f"--- {host} ping statistics ---"]
-    lines.append(f"{sent} packets transmitted, {len(times)} packets received, {loss}% packet loss")
-    if times:
-        low = min(times)
-        mean = sum(times) / len(times)
-        high = max(times)
-        lines.append(f"round-trip min/avg/max = {low:.3f}/{mean:.3f}/{high:.3f} ms")
-    await out(process, *lines)
+    await out(process, *_statistics(host, sent, times))
     return 0 if times else 1
 
 
-def interfaces(net: Net) -> list[tuple[int, str, str, str, int, str]]:
-    """Index, name, address, netmask, MTU and MAC of every interface that has an IPv4 address."""
+def _statistics(host: str, sent: int, times: list[float]) -> list[str]:
+    """Return the last lines of a ping; ``times`` are those of the replies in ms."""
+    loss = 100 * (sent - len(times)) // sent if sent else 0
+    lines = [
+        "",
+        f"--- {host} ping statistics ---",
+        f"{sent} packets transmitted, {len(times)} packets received, {loss}% packet loss",
+    ]
+    if times:
+        mean = sum(times) / len(times)
+        lines.append(f"round-trip min/avg/max = {min(times):.3f}/{mean:.3f}/{max(times):.3f} ms")
+    return lines
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface of a pod that has an IPv4 address."""
+
+    index: int
+    name: str
+    address: str
+    netmask: str
+    mtu: int
+    mac: str
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.name == "lo"
+
+    @property
+    def prefix_length(self) -> int:
+        return int.from_bytes(socket.inet_aton(self.netmask), "big").bit_count()
+
+
+def interfaces(net: Net) -> list[Interface]:
+    """Return every interface that has an IPv4 address."""
     found = []
     with net.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
 
@@ -92,7 +119,7 @@ def interfaces(net: Net) -> list[tuple[int, str, str, str, int, str]]:
                 continue
             mtu = struct.unpack("i", ask(_SIOCGIFMTU, name)[16:20])[0]
             mac = ask(_SIOCGIFHWADDR, name)[18:24].hex(":")
-            found.append((index, name, address, mask, mtu, mac))
+            found.append(Interface(index, name, address, mask, mtu, mac))
     return found
 
 
@@ -102,23 +129,32 @@ async def ip(process: Process) -> int:
     if not words or words[0] not in ("a", "ad", "add", "addr", "address") or "-o" in process.argv:
         return await not_emulated(process, " ".join(process.argv))
     rest = [word for word in words[1:] if word not in ("show", "list", "dev", "s", "ls")]
-    lines = []
-    for index, name, address, mask, mtu, mac in interfaces(process.net):
-        if rest and name not in rest:
-            continue
-        prefix = bin(int.from_bytes(socket.inet_aton(mask), "big")).count("1")
-        loop = name == "lo"
-        flags = "LOOPBACK,UP,LOWER_UP" if loop else "BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN"
-        lines.append(f"{index}: {name}: <{flags}> mtu {mtu} qdisc noqueue ")
-        kind, broadcast = ("loopback", "00") if loop else ("ether", "ff")
-        lines.append(f"    link/{kind} {mac} brd {':'.join([broadcast] * 6)}")
-        lines.append(f"    inet {address}/{prefix} scope {'host' if loop else 'global'} {name}")
-        lines.append("       valid_lft forever preferred_lft forever")
+    lines = [
+        line
+        for interface in interfaces(process.net)
+        if not rest or interface.name in rest
+        for line in _shown(interface)
+    ]
     if rest and not lines:
         await err(process, f"ip: can't find device '{rest[0]}'")
         return 1
     await out(process, *lines)
     return 0
+
+
+def _shown(interface: Interface) -> list[str]:
+    name = interface.name
+    flags = "BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN"
+    kind, broadcast, scope = ("ether", "ff", "global")
+    if interface.is_loopback:
+        flags = "LOOPBACK,UP,LOWER_UP"
+        kind, broadcast, scope = ("loopback", "00", "host")
+    return [
+        f"{interface.index}: {name}: <{flags}> mtu {interface.mtu} qdisc noqueue ",
+        f"    link/{kind} {interface.mac} brd {':'.join([broadcast] * 6)}",
+        f"    inet {interface.address}/{interface.prefix_length} scope {scope} {name}",
+        "       valid_lft forever preferred_lft forever",
+    ]
 
 
 async def hostname(process: Process) -> int:

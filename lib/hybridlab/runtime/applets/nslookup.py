@@ -4,6 +4,7 @@ It fails when any of them does not exist, for which manuals recommend busybox:1.
 """
 
 import re
+from collections.abc import Sequence
 
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import dns
@@ -19,51 +20,44 @@ async def nslookup(process: Process) -> int:
     """Run one nslookup NAME [SERVER]: A and AAAA records."""
     words = process.argv[1:]
     version = re.match(r"1\.(\d+)", split_reference(str(process.settings.get("image", "")))[1])
-    if any(word.startswith("-") or dns.is_address(word) for word in words[:1]) or len(
-        words
-    ) not in (1, 2):
+    if len(words) not in (1, 2) or words[0].startswith("-") or dns.is_address(words[0]):
         return await not_emulated(process, " ".join(process.argv))
     if version and int(version[1]) <= _LAST_OLD:
         return await not_emulated(process, f"nslookup of busybox {version[0]}")
-    name = words[0]
-    server = (
-        words[1]
-        if len(words) == 2
-        else (process.net.nameservers[0] if process.net.nameservers else "")
-    )
+    server = (*words[1:], *process.net.nameservers, "")[0]
     if not dns.is_address(server):
         return await not_emulated(process, f"nslookup with server {server!r}")
-    names = (
-        [name.rstrip(".")]
-        if "." in name
-        else [f"{name}.{search}" for search in process.net.searches] or [name]
-    )
-    answers = []
-    for full in names:
-        for kind in ("A", "AAAA"):
-            try:
-                answers.append((full, await dns.query(process.net, full, kind, server=server)))
-            except dns.ResolverSilent:
-                await out(process, _SILENT, "")
-                return 1
-            except OSError:
-                await err(process, f"nslookup: write to '{server}': Connection refused")
-                await out(process, _SILENT, "")
-                return 1
+    try:
+        answers = [
+            (name, await dns.query(process.net, name, kind, server=server))
+            for name in _full_names(words[0], process.net.searches)
+            for kind in ("A", "AAAA")
+        ]
+    except dns.ResolverSilent:
+        await out(process, _SILENT, "")
+        return 1
+    except OSError:
+        await err(process, f"nslookup: write to '{server}': Connection refused")
+        await out(process, _SILENT, "")
+        return 1
     await out(process, f"Server:\t\t{server}", f"Address:\t{server}:53", "")
-    status = 0
-    for full, answer in answers:
-        if answer.rcode != "NOERROR":
-            await out(process, f"** server can't find {full}: {answer.rcode}", "")
-            status = 1
-        elif not answer.addresses and not answer.aliases:
-            await out(process, f"*** Can't find {full}: No answer", "")
-        else:
-            lines = [f"{name}\tcanonical name = {target}" for name, target in answer.aliases]
-            lines += [
-                line
-                for a in answer.addresses
-                for line in (f"Name:\t{answer.name}", f"Address: {a}")
-            ]
-            await out(process, *lines, "")
-    return status
+    for name, answer in answers:
+        await out(process, *_shown(name, answer), "")
+    return 0 if all(answer.rcode == "NOERROR" for _, answer in answers) else 1
+
+
+def _full_names(name: str, searches: Sequence[str]) -> list[str]:
+    if "." in name:
+        return [name.rstrip(".")]
+    return [f"{name}.{search}" for search in searches] or [name]
+
+
+def _shown(name: str, answer: dns.Answer) -> list[str]:
+    if answer.rcode != "NOERROR":
+        return [f"** server can't find {name}: {answer.rcode}"]
+    if not answer.addresses and not answer.aliases:
+        return [f"*** Can't find {name}: No answer"]
+    lines = [f"{alias}\tcanonical name = {target}" for alias, target in answer.aliases]
+    for address in answer.addresses:
+        lines += [f"Name:\t{answer.name}", f"Address: {address}"]
+    return lines

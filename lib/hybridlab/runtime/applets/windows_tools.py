@@ -41,8 +41,8 @@ async def ipconfig(process: Process) -> int:
     lines = ["", "Windows IP Configuration", ""]
     if full:
         lines += [f"   Host Name . . . . . . . . . . . . : {process.net.hostname}", ""]
-    for _, name, address, mask, _, mac in interfaces(process.net):
-        if name == "lo":
+    for interface in interfaces(process.net):
+        if interface.is_loopback:
             continue
         suffix = process.net.searches[0] if process.net.searches else ""
         lines += [
@@ -52,10 +52,12 @@ async def ipconfig(process: Process) -> int:
             f"   Connection-specific DNS Suffix  . : {suffix}",
         ]
         if full:
-            lines.append(f"   Physical Address. . . . . . . . . : {mac.upper().replace(':', '-')}")
+            lines.append(
+                f"   Physical Address. . . . . . . . . : {interface.mac.upper().replace(':', '-')}"
+            )
         lines += [
-            f"   IPv4 Address. . . . . . . . . . . : {address}",
-            f"   Subnet Mask . . . . . . . . . . . : {mask}",
+            f"   IPv4 Address. . . . . . . . . . . : {interface.address}",
+            f"   Subnet Mask . . . . . . . . . . . : {interface.netmask}",
         ]
         if full and process.net.nameservers:
             first, *others = process.net.nameservers

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybridlab.api.contract import ApiError, Obj, StreamCut, Streams
-from tests.unit.hybridlab.controllers.stand_ins import Cluster, is_ready, pod
+from hybridlab.profiles.model import NodeGroup
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready, pod
 
 
-def in_cluster(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
+def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
     async def run() -> None:
-        async with Cluster() as cluster:
+        async with Cluster(**options) as cluster:
             await scenario(cluster)
 
     asyncio.run(run())
@@ -402,6 +404,31 @@ def test_a_pod_forced_onto_the_wrong_system_is_not_admitted() -> None:
         assert not cluster.runtime.started
 
     in_cluster(scenario)
+
+
+def test_a_pod_forced_onto_a_node_without_room_is_not_admitted() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        ports = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
+        await cluster.client.create("pods", pod(nodeName="linux-1", container=ports))
+        await cluster.running("web")
+        await cluster.client.create("pods", pod("other", nodeName="linux-1", container=ports))
+        found = await cluster.pod_when("other", lambda pod: pod.get("status", {}).get("reason"))
+        assert (found["status"]["phase"], found["status"]["reason"]) == ("Failed", "NodePorts")
+
+    in_cluster(scenario)
+
+
+def test_a_pod_forced_onto_a_full_node_is_not_admitted() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod(nodeName="tiny"))
+        await cluster.running("web")
+        await cluster.client.create("pods", pod("other", nodeName="tiny"))
+        found = await cluster.pod_when("other", lambda pod: pod.get("status", {}).get("reason"))
+        assert found["status"]["reason"] == "OutOfpods"
+        assert found["status"]["message"].endswith("requested: 1, used: 1, capacity: 1")
+
+    tiny = NodeGroup(name="tiny", os="linux", max_pods=1)
+    in_cluster(scenario, profile=replace(CLUSTER, nodes=(*CLUSTER.nodes, tiny)))
 
 
 def test_an_image_of_another_windows_build_is_refused_on_the_node() -> None:

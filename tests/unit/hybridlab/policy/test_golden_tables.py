@@ -17,10 +17,9 @@ import pytest
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
-from hybridlab.cli.policy import listed
-from hybridlab.policy.offline import Objects
 from hybridlab.policy.release import Release, as_shipped
-from tests.golden.policy_tables import World, answer
+from tests.golden.policy_objects import Objects
+from tests.golden.policy_tables import World, answer, listed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "windows-policy"
 TABLES = {"v3.31.7": "windows_acls.jsonl.gz", "v3.32.1": "windows_acls_v3.32.1.jsonl.gz"}

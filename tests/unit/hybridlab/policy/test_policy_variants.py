@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from hybridlab.policy.flattener import FelixPanic
-from hybridlab.policy.offline import Objects, allowed_on_windows
-from hybridlab.policy.packets import Packet
 from hybridlab.policy.release import Release, as_shipped
+from tests.golden.policy_objects import Objects, allowed_on_windows
+from tests.golden.policy_packets import Packet
 from tests.golden.policy_tables import answer
 from tests.unit.hybridlab.policy.test_golden_tables import TABLES, cases, world
 

@@ -19,12 +19,12 @@ from hybridlab.policy.objects import (
     slice_members,
     tier_facts,
 )
-from hybridlab.policy.packets import Packet, allowed_by_list, allowed_by_program
 from hybridlab.policy.policy import Policy, from_calico
 from hybridlab.policy.policy_sets import LeftOut
 from hybridlab.policy.release import Release
 from hybridlab.policy.render import program
 from hybridlab.policy.resolve import Graph
+from tests.golden.policy_packets import Packet, allowed_by_list, allowed_by_program
 
 _CALICO = "projectcalico.org"
 _KUBERNETES = "networking.k8s.io"

@@ -1,7 +1,8 @@
-"""What policy decides about one packet that opens a connection: by an ACL list, and by a Linux program.
+"""The verdict of policy on a packet that opens a connection: by an ACL list or a Linux program.
 
-Pure: nothing is sent.  The Windows side is HNS' reading of a list: the lowest priority first, the first entry that
-matches decides, and without one the packet is blocked; entries for the host's firewall do not count.
+Pure: nothing is sent.  The Windows side is HNS' reading of a list: the lowest priority first, the
+first entry that matches decides, and without one the packet is blocked; entries for the host's
+firewall do not count.
 """
 
 import ipaddress
@@ -45,7 +46,7 @@ def allowed_by_list(acls: Sequence[Acl], packets: Iterable[Packet]) -> list[bool
 
 
 def allowed_by_program(program: EndpointProgram, members: Members, packet: Packet) -> bool:
-    """Whether the tiers of a Linux program let a packet through; behind the last one the profile allows."""
+    """Return True if a Linux program allows a packet; after its last tier the profile allows."""
     for tier in program.ingress if packet.direction == "ingress" else program.egress:
         verdict = _verdict(tier, members, packet)
         if verdict != "pass":
