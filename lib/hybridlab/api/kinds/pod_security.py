@@ -92,7 +92,7 @@ def _host_namespaces(spec: Obj) -> Iterator[str]:
 
 def _added_capabilities(spec: Obj) -> Iterator[str]:
     if adding := _with_context(spec, _extra_capabilities):
-        contexts = (one.get("securityContext") or {} for one in _containers(spec, *_GROUPS))
+        contexts = [item.get("securityContext") or {} for item in _containers(spec, *_GROUPS)]
         listed = ", ".join(
             f'"{item}"' for item in sorted(set().union(*map(_extra_capabilities, contexts)))
         )
