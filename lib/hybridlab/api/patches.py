@@ -83,7 +83,7 @@ _DELETE_ITEMS = "$deleteFromPrimitiveList/"
 
 
 def _merge_field(result: Obj, key: str, value: Any, shape: Shape | None) -> None:
-    """Merge one field of a strategic merge patch into ``result``; skip directives for the whole map."""
+    """Merge one field of a patch into ``result``; skip directives for the whole map."""
     if key in {"$patch", "$retainKeys"} or key.startswith(_ORDER):
         return
     if key.startswith(_DELETE_ITEMS):
