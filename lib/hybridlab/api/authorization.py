@@ -5,7 +5,7 @@ Members of system:masters may do everything.  For Calico's tiered policies the r
 emulated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -104,12 +104,14 @@ class Authorizer:
         """Return why a request is allowed, empty for system:masters, or None when it is not."""
         if MASTERS in user.groups:
             return ""  # no role has been asked
-        for grant in self._of(user):
-            if grant.namespace and grant.namespace != asked.namespace:
-                continue
-            if _rule_allows(grant.rule, asked):
-                return grant.why
-        return None
+        return next(
+            (
+                grant.why
+                for grant in self._of(user)
+                if grant.namespace in {"", asked.namespace} and rule_allows(grant.rule, asked)
+            ),
+            None,
+        )
 
     def rules(self, user: User, namespace: str) -> list[Obj]:
         if MASTERS in user.groups:
@@ -161,24 +163,27 @@ class Authorizer:
         return self._store.bucket(f"roles.{GROUP}").get((namespace, reference["name"]))
 
 
-def _rule_allows(rule: Obj, asked: Attributes) -> bool:
-    verbs = rule["verbs"]
-    if asked.verb not in verbs and "*" not in verbs:
+def rule_allows(rule: Obj, asked: Attributes) -> bool:
+    """Return whether a rule, which holds in the namespace that is asked for, allows it."""
+    if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:
         return any(
-            pattern in {"*", asked.path}
-            or (pattern.endswith("*") and asked.path.startswith(pattern[:-1]))
+            pattern == asked.path or (pattern.endswith("*") and asked.path.startswith(pattern[:-1]))
             for pattern in rule.get("nonResourceURLs") or ()
         )
-    groups = rule.get("apiGroups") or ()
-    if asked.group not in groups and "*" not in groups:
-        return False
     names = rule.get("resourceNames")
-    if names and asked.name not in names:
-        return False
-    resources = rule.get("resources") or ()
-    if asked.resource in resources or "*" in resources:
-        return True
-    _, slash, subresource = asked.resource.partition("/")
-    return bool(slash) and f"*/{subresource}" in resources
+    return (
+        _has(rule.get("apiGroups"), asked.group)
+        and (not names or asked.name in names)
+        and _has_resource(rule.get("resources") or (), asked.resource)
+    )
+
+
+def _has(values: Sequence[str] | None, wanted: str) -> bool:
+    return values is not None and (wanted in values or "*" in values)
+
+
+def _has_resource(resources: Sequence[str], wanted: str) -> bool:
+    _, slash, subresource = wanted.partition("/")
+    return _has(resources, wanted) or (bool(slash) and f"*/{subresource}" in resources)

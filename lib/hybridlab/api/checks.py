@@ -1,6 +1,6 @@
 """What is checked of an object that is to be written: its resource, its namespace, its fields, its kind's rules."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
@@ -13,7 +13,9 @@ from hybridlab.api.errors import (
     not_found,
     unexplained,
 )
+from hybridlab.api.kinds.metadata import metadata_problems
 from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.kinds.values import malformed
 from hybridlab.api.managedfields import duplicate_keys
 from hybridlab.api.requests import WriteOptions
 from hybridlab.api.resources import CRD_V1, Resource
@@ -73,9 +75,9 @@ class Checks:
             )
         if (given, kind) != (resource.api_version, resource.kind):
             raise _other_kind(resource, given, kind, patched)
-        meta = obj.get("metadata")
-        if meta is None:
-            meta = obj["metadata"] = {}
+        if obj.get("metadata") is None:
+            obj["metadata"] = {}
+        meta = obj["metadata"]
         if not isinstance(meta, dict):
             raise bad_request("metadata is not an object")
         if resource.namespaced:
@@ -119,35 +121,41 @@ class Checks:
         ``partial``: fields may be missing.  ``patched``: the object is what a patch made of another one, and this is
         how a refusal shows the patch.
         """
-        shape = self.shape(resource)
-        custom = resource.structural is not None and self._custom_shape is not None
-        if custom and self._custom_shape is not None:
-            findings = self._custom_shape(resource, obj)
-        else:
-            findings = check_object(shape, obj)
-            if findings.undecodable and shape is not None and resource.group != CRD_V1:
-                path, value, why = findings.undecodable[0]
-                raise _undecodable(resource, why or decoding_problem(shape, path, value), patched)
-        if findings.unknown and options.field_validation == "Strict":
-            listed = ", ".join(f'unknown field "{path}"' for path in findings.unknown)
-            raise _undecodable(resource, f"strict decoding error: {listed}", patched)
-        if findings.unknown and options.field_validation == "Warn":
-            options.warnings.extend(f'unknown field "{path}"' for path in findings.unknown)
+        findings = self._findings(resource, obj, patched)
+        unknown = [f'unknown field "{path}"' for path in findings.unknown]
+        if unknown and options.field_validation == "Strict":
+            why = f"strict decoding error: {', '.join(unknown)}"
+            raise _undecodable(resource, why, patched)
+        if options.field_validation == "Warn":
+            options.warnings.extend(unknown)
         causes = findings.causes
         if partial:
             causes = [cause for cause in causes if cause.type != "FieldValueRequired"]
         if causes:
             raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
 
+    def _findings(
+        self, resource: Resource, obj: Obj, patched: Callable[[], str] | None
+    ) -> Findings:
+        """Compare an object with its shape; raise ApiError when it cannot be decoded at all."""
+        if resource.structural is not None and self._custom_shape is not None:
+            return self._custom_shape(resource, obj)
+        shape = self.shape(resource)
+        findings = check_object(shape, obj)
+        if findings.undecodable and shape is not None and resource.group != CRD_V1:
+            path, value, why = findings.undecodable[0]
+            raise _undecodable(resource, why or decoding_problem(shape, path, value), patched)
+        return findings
+
     def declared(self, resource: Resource, wanted: Obj, namespace: str) -> None:
         """Check that the kind has every field that a server-side apply names; ApiError 500, as on the real server."""
-        findings = (
-            check_object(self.shape(resource), wanted) if resource.structural is None else None
-        )
+        if resource.structural is not None:
+            return
+        findings = check_object(self.shape(resource), wanted)
         why = ""
-        if findings is not None and findings.unknown:
+        if findings.unknown:
             why = f".{findings.unknown[0]}: field not declared in schema"
-        elif findings is not None and not findings.undecodable:
+        elif not findings.undecodable:
             why = next(duplicate_keys(wanted, self.shape(resource)), "")
         if why:
             what = f"{namespace}/{wanted['metadata']['name']}; {resource.api_version}, Kind={resource.kind}"
@@ -166,14 +174,15 @@ class Checks:
         meta = obj["metadata"]
         if old is None:
             prefix = meta.get("generateName")
-            if prefix and (
-                problem := strategy.name_problem(prefix[:-1] + "a" if prefix[-1] in "-" else prefix)
-            ):
-                causes.append(invalid_value("metadata.generateName", prefix, problem))
-            problem = strategy.name_problem(meta["name"])
-            if problem:
-                causes.append(invalid_value("metadata.name", meta["name"], problem))
-        causes.extend(_metadata_problems(meta, old))
+            if prefix:
+                # a dash at the end is no problem: more is appended
+                whole = f"{prefix[:-1]}a" if prefix[-1] == "-" else prefix
+                causes.extend(
+                    malformed("metadata.generateName", prefix, strategy.name_problem(whole))
+                )
+            name = meta["name"]
+            causes.extend(malformed("metadata.name", name, strategy.name_problem(name)))
+        causes.extend(metadata_problems(meta, old["metadata"] if old else None))
         if strategy.checks_dry_runs or not options.dry_run:
             causes.extend(strategy.validate(obj, old))
         if causes:
@@ -214,11 +223,3 @@ def _undecodable(resource: Resource, why: str, patched: Callable[[], str] | None
     return bad_request(
         f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
     )
-
-
-def _metadata_problems(meta: Obj, old: Obj | None) -> Iterable[Cause]:
-    from hybridlab.api.kinds.metadata import (
-        metadata_problems,  # small, but only needed once something is written
-    )
-
-    return metadata_problems(meta, old["metadata"] if old else None)

@@ -100,15 +100,8 @@ def qualified(plural: str, group: str) -> str:
 
 
 def _details(plural: str, group: str, name: str, **more: Any) -> dict[str, Any]:
-    details: dict[str, Any] = {}
-    if name:
-        details["name"] = name
-    if group:
-        details["group"] = group
-    if plural:
-        details["kind"] = plural
-    details.update(more)
-    return details
+    about = {"name": name, "group": group, "kind": plural}
+    return {key: value for key, value in about.items() if value} | more
 
 
 def not_found(plural: str, group: str, name: str) -> ApiError:
@@ -239,12 +232,9 @@ def too_many_requests(
     message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()
 ) -> ApiError:
     """429: not now; ``retry_after_seconds`` also becomes the Retry-After header when above 0."""
-    details: dict[str, Any] = {}
-    if causes:
-        details["causes"] = list(causes)
-    if retry_after_seconds > 0:
-        details["retryAfterSeconds"] = retry_after_seconds
-    return ApiError(429, "TooManyRequests", message, details)
+    details = {"causes": list(causes), "retryAfterSeconds": max(0, retry_after_seconds)}
+    given = {key: value for key, value in details.items() if value}
+    return ApiError(429, "TooManyRequests", message, given)
 
 
 def unexplained(message: str) -> ApiError:

@@ -6,7 +6,7 @@ must hold every right of the role themselves.  The check comes before the object
 
 from collections.abc import Iterator, Sequence
 
-from hybridlab.api.authorization import Attributes, Authorizer
+from hybridlab.api.authorization import Attributes, Authorizer, rule_allows
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import forbidden, not_found
 from hybridlab.api.kinds.rights import GROUP
@@ -29,40 +29,45 @@ class Escalation:
         meta = obj["metadata"]
         name = meta.get("name", "")
         namespace = meta.get("namespace", "")
-        if resource.plural in _ROLES:
-            granted: Sequence[Obj] = obj.get("rules") or ()
-            if old is not None and (old.get("rules") or []) == list(granted):
-                return
+        is_role = resource.plural in _ROLES
+        fields = ("rules",) if is_role else ("roleRef", "subjects")
+        if old is not None and all(
+            (old.get(field) or None) == (obj.get(field) or None) for field in fields
+        ):
+            return
+        reference = obj.get("roleRef") or {}
+        if is_role:
             free = Attributes("escalate", GROUP, resource.plural, namespace, name)
         else:
-            reference = obj.get("roleRef") or {}
-            if old is not None and all(
-                (old.get(key) or None) == (obj.get(key) or None) for key in _BOUND
-            ):
-                return
             plural = f"{reference.get('kind', '').lower()}s"
             free = Attributes("bind", GROUP, plural, namespace, reference.get("name", ""))
-            role = self._authorizer.role(reference, namespace) if plural in _ROLES else None
-            granted = (role or {}).get("rules") or ()
-            if role is None and self._authorizer.allows(user, free) is None:
-                raise not_found(plural, GROUP, reference.get("name", ""))
         if self._authorizer.allows(user, free) is not None:
             return
-        held = self._authorizer.rules(user, namespace)
-        missing = [
-            part
-            for rule in granted
-            for part in _parts(rule)
-            if not any(_covers(own, part) for own in held)
-        ]
+        role = obj if is_role else self._bound_role(reference, free)
+        missing = self._missing(user, namespace, role)
         if missing:
             groups = " ".join(f'"{group}"' for group in user.groups)
             listed = "\n".join(sorted({_shown(rule) for rule in _compact(missing)}))
             why = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:'
             raise forbidden(resource.plural, resource.group, name, f"{why}\n{listed}")
 
+    def _missing(self, user: User, namespace: str, role: Obj) -> list[Obj]:
+        """Return the parts of a role's rules that a user does not hold in a namespace."""
+        held = self._authorizer.rules(user, namespace)
+        return [
+            part
+            for rule in role.get("rules") or ()
+            for part in _parts(rule)
+            if not any(rule_allows(own, _attributes(part)) for own in held)
+        ]
 
-_BOUND = ("roleRef", "subjects")
+    def _bound_role(self, reference: Obj, bind: Attributes) -> Obj:
+        """Return the role that a binding refers to; raise ApiError 404 when there is none."""
+        known = bind.resource in _ROLES
+        role = self._authorizer.role(reference, bind.namespace) if known else None
+        if role is None:
+            raise not_found(bind.resource, GROUP, bind.name)
+        return role
 
 
 def _parts(rule: Obj) -> Iterator[Obj]:
@@ -80,28 +85,13 @@ def _parts(rule: Obj) -> Iterator[Obj]:
                     yield part
 
 
-def _covers(own: Obj, part: Obj) -> bool:
-    """Say whether a rule grants all that another one, of one verb on one thing, grants."""
-    if not _has(own.get("verbs"), part["verbs"][0]):
-        return False
-    for url in part.get("nonResourceURLs") or ():
-        return any(
-            pattern == url or (pattern.endswith("*") and url.startswith(pattern[:-1]))
-            for pattern in own.get("nonResourceURLs") or ()
-        )
-    resource = part["resources"][0]
-    resources = own.get("resources") or ()
-    _, slash, subresource = resource.partition("/")
-    if not _has(resources, resource) and not (slash and f"*/{subresource}" in resources):
-        return False
-    names = own.get("resourceNames") or ()
-    if names and not set(part.get("resourceNames") or ("",)) <= set(names):
-        return False
-    return _has(own.get("apiGroups"), part["apiGroups"][0])
-
-
-def _has(values: Sequence[str] | None, wanted: str) -> bool:
-    return values is not None and (wanted in values or "*" in values)
+def _attributes(part: Obj) -> Attributes:
+    """Return what a rule of one verb on one thing grants."""
+    verb = part["verbs"][0]
+    if "nonResourceURLs" in part:
+        return Attributes(verb, path=part["nonResourceURLs"][0])
+    names = part.get("resourceNames") or ("",)
+    return Attributes(verb, part["apiGroups"][0], part["resources"][0], name=names[0])
 
 
 def _compact(parts: Sequence[Obj]) -> list[Obj]:

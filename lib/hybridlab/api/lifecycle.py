@@ -44,6 +44,27 @@ def _marked(obj: Obj) -> Obj:
     return {**obj, "metadata": meta}
 
 
+def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
+    """Return an object with ``meta`` as it is after a delete that waits; None for no change.
+
+    ``grace``: how long it waits, in seconds.
+    """
+    deleting = "deletionTimestamp" in meta
+    shorter = deleting and grace < meta.get("deletionGracePeriodSeconds", 0)
+    if deleting and not shorter and meta.get("finalizers") == obj["metadata"].get("finalizers"):
+        return None
+    if not deleting or shorter:
+        meta["deletionTimestamp"] = timestamp(grace)
+        meta["deletionGracePeriodSeconds"] = grace
+    if "generation" in meta and not deleting:
+        meta["generation"] += 1
+    changed = {**obj, "metadata": meta}
+    if storage == "namespaces":
+        changed["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        del meta["deletionGracePeriodSeconds"]
+    return changed
+
+
 _SINCE = "lastTransitionTime"
 
 
@@ -101,15 +122,9 @@ def ending_conditions(content: Mapping[str, int], finalizers: Mapping[str, int])
 class Lifecycle:
     """Deletes objects and everything that must go with them."""
 
-    def __init__(
-        self,
-        store: Store,
-        strategies: Callable[[str], Strategy],
-        plural: Callable[[str], tuple[str, str]],
-    ) -> None:
+    def __init__(self, store: Store, strategies: Callable[[str], Strategy]) -> None:
         self._store = store
         self._strategies = strategies
-        self._plural = plural
         self._queue: deque[Callable[[], None]] = deque()
         self._scheduled = False
         self._terminating: set[str] = set()
@@ -117,9 +132,8 @@ class Lifecycle:
 
     def delete(self, storage: str, key: Key, options: DeleteOptions) -> tuple[Obj, bool]:
         """Delete an object; return its last state and whether it is gone already."""
-        bucket = self._store.bucket(storage)
-        plural, group = self._plural(storage)
-        obj = bucket.get(key)
+        plural, _, group = storage.partition(".")
+        obj = self._store.bucket(storage).get(key)
         if obj is None:
             raise not_found(plural, group, key[1])
         strategy = self._strategies(storage)
@@ -131,47 +145,32 @@ class Lifecycle:
         if options.propagation == "Foreground" and FOREGROUND not in finalizers:
             finalizers.append(FOREGROUND)
             meta["finalizers"] = finalizers
-        deleting = "deletionTimestamp" in meta
         if grace == 0 and not finalizers and storage != "namespaces":
             if options.propagation == "Orphan":
                 return self._release(storage, obj, options), False
-            if strategy.ends_in_two_steps:
-                obj = _marked(obj)
-            if options.dry_run:
-                return obj, True
-            if (
-                strategy.ends_in_two_steps
-                and "deletionTimestamp" not in bucket.objects[key]["metadata"]
-            ):
-                self._store.put(storage, obj)
-            last = self._store.remove(storage, key)
-            return {
-                **obj,
-                "metadata": {
-                    **obj["metadata"],
-                    "resourceVersion": last["metadata"]["resourceVersion"],
-                },
-            }, True
-        shorter = deleting and grace < meta.get("deletionGracePeriodSeconds", 0)
-        if deleting and not shorter and meta.get("finalizers") == obj["metadata"].get("finalizers"):
+            return self._remove(storage, key, obj, options), True
+        changed = _ending(storage, obj, meta, grace)
+        if changed is None:
             return obj, False
-        if not deleting or shorter:
-            meta["deletionTimestamp"] = timestamp(grace)
-            meta["deletionGracePeriodSeconds"] = grace
-        changed = {**obj, "metadata": meta}
-        if "generation" in meta and not deleting:
-            meta["generation"] += 1
-        if storage == "namespaces":
-            changed["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-            del meta["deletionGracePeriodSeconds"]
-        if options.dry_run:
-            return changed, False
-        if options.propagation == "Orphan":
-            self._orphan(meta["uid"])
-        self._store.put(storage, changed)
-        if FOREGROUND in finalizers:
-            self.later(lambda: self._foreground(storage, key, meta["uid"]))
+        if not options.dry_run:
+            if options.propagation == "Orphan":
+                self._orphan(meta["uid"])
+            self._store.put(storage, changed)
+            if FOREGROUND in finalizers:
+                self.later(lambda: self._foreground(storage, key, meta["uid"]))
         return changed, False
+
+    def _remove(self, storage: str, key: Key, obj: Obj, options: DeleteOptions) -> Obj:
+        """Remove an object that nothing holds; return its last state."""
+        if self._strategies(storage).ends_in_two_steps:
+            begun = "deletionTimestamp" in obj["metadata"]
+            obj = _marked(obj)
+            if not begun and not options.dry_run:
+                self._store.put(storage, obj)
+        if options.dry_run:
+            return obj
+        version = self._store.remove(storage, key)["metadata"]["resourceVersion"]
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
 
     def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
         """Mark an object whose dependents are to stay; they lose it as their owner soon, and then it goes."""
@@ -226,9 +225,8 @@ class Lifecycle:
             "deletionTimestamp" not in meta
             or meta.get("finalizers")
             or meta.get("deletionGracePeriodSeconds")
+            or (storage == "namespaces" and (obj.get("spec") or {}).get("finalizers"))
         ):
-            return False
-        if storage == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
             return False
         self._store.remove(storage, (meta.get("namespace", ""), meta["name"]))
         return True
@@ -343,7 +341,7 @@ class Lifecycle:
         finalizers: dict[str, int] = {}
         for storage, bucket in self._store.buckets():
             for obj in bucket.within(name) if storage != "namespaces" else ():
-                plural, group = self._plural(storage)
+                plural, _, group = storage.partition(".")
                 content[f"{plural}.{group}"] = content.get(f"{plural}.{group}", 0) + 1
                 for finalizer in obj["metadata"].get("finalizers") or ():
                     finalizers[finalizer] = finalizers.get(finalizer, 0) + 1

@@ -6,7 +6,7 @@ a set of paths, tuples of those steps.  What merges how comes from the shapes; c
 merged by field, and their lists are replaced as a whole, as the real server does it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,20 +43,19 @@ class Conflicts:
 
     def error(self, kind: str, name: str) -> ApiError:
         """Return the 409 that tells who owns what."""
-        count = sum(len(fields) for fields in self.by_manager.values())
         lines = [
             f"conflict with {who}: {field}"
             for who, fields in self.by_manager.items()
             for field in fields
         ]
-        if count == 1:
+        if len(lines) == 1:
             message = f"Apply failed with 1 conflict: {lines[0]}"
         else:
             parts = [
                 f"conflicts with {who}:\n" + "\n".join(f"- {field}" for field in fields)
                 for who, fields in sorted(self.by_manager.items())
             ]
-            message = f"Apply failed with {count} conflicts: " + "\n".join(parts)
+            message = f"Apply failed with {len(lines)} conflicts: " + "\n".join(parts)
         causes = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
             for who, fields in self.by_manager.items()
@@ -77,10 +76,15 @@ _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 """A list key that may be left out, and what it then is."""
 
 
-def _inner(shape: Shape | None, key: str) -> tuple[Shape | None, ListRule | None, bool]:
-    """Return the shape of a field's value (or of its items), its list rule, and whether it is atomic."""
+def _inner(
+    shape: Shape | None, key: str, *, top: bool = False
+) -> tuple[Shape | None, ListRule | None, bool]:
+    """Return the shape of a field's value (or of its items), its list rule, and if it is atomic.
+
+    ``top``: the field is one of the object itself, with metadata even where the kind has no schema.
+    """
     if shape is None:
-        return None, None, False
+        return shapes().named("V1ObjectMeta") if top and key == "metadata" else None, None, False
     code = shape.codes.get(key, "o")
     name = code[code.index(".") + 1 :] if "." in code else ""
     inner = shapes().get(name) if name else None
@@ -104,9 +108,7 @@ def _is_system(path: Path) -> bool:
 def _walk(value: Obj, shape: Shape | None, prefix: Path, found: dict[Path, Any]) -> None:
     for key, item in value.items():
         path = (*prefix, f"f:{key}")
-        inner, rule, atomic = _inner(shape, key)
-        if not prefix and key == "metadata" and shape is None:
-            inner = shapes().named("V1ObjectMeta")
+        inner, rule, atomic = _inner(shape, key, top=not prefix)
         if isinstance(item, dict) and item and not atomic:
             _walk(item, inner, path, found)
         elif isinstance(item, list) and rule is not None and (rule.keys or rule.is_set):
@@ -225,51 +227,50 @@ def track_update(
     """Note in ``obj`` that ``manager`` now owns what differs from ``old``, and others no longer do."""
     now = fields_of(obj, shape)
     before = fields_of(old, shape) if old else {}
-    changed = {path for path, value in now.items() if path not in before or before[path] != value}
-    changed = {path for path in changed if path[-1][0] == "f" or path not in before}
+    changed = (now.keys() - before.keys()) | _differing(before, now)
     gone = before.keys() - now.keys()
     if not changed and not gone:
         return
     who = (manager or "unknown", "Update", subresource)
     entries: list[Obj] = []
-    mine: set[Path] = set()
-    for entry in (old or {}).get("metadata", {}).get("managedFields") or ():
-        owned = decode(entry.get("fieldsV1") or {})
+    mine = set(changed)
+    for entry, owned in _owners(old or {"metadata": {}}):
         if _identity(entry) == who:
             mine |= owned - gone
-            continue
-        kept = owned - gone - {path for path in changed if path in before}
-        if kept == owned:
-            entries.append(entry)
-        elif kept:
-            entries.append({**entry, "fieldsV1": encode(kept)})
-    mine |= changed
+        else:
+            entries += _without(entry, owned, gone | (changed & before.keys()))
     if mine:
         entries.append(_entry(who[0], "Update", obj, mine, subresource))
     obj["metadata"]["managedFields"] = entries
 
 
-def apply(
-    shape: Shape | None, live: Obj, wanted: Obj, manager: str, *, force: bool, subresource: str
-) -> tuple[Obj, list[Obj]] | Conflicts:
-    """Merge what ``manager`` wants into ``live``; return the result and its managedFields, or the conflicts."""
-    asked = fields_of(wanted, shape)
-    present = fields_of(live, shape)
-    entries: list[Obj] = list(live["metadata"].get("managedFields") or ())
-    who = (manager, "Apply", subresource)
-    mine_before: set[Path] = set()
-    others: list[tuple[Obj, set[Path]]] = []
-    for entry in entries:
-        owned = decode(entry.get("fieldsV1") or {})
-        if _identity(entry) == who:
-            mine_before = owned
-        else:
-            others.append((entry, owned))
-    differing = {
+def _owners(obj: Obj) -> list[tuple[Obj, set[Path]]]:
+    """Return the entries of an object's managedFields, each with the fields that it owns."""
+    entries = obj["metadata"].get("managedFields") or ()
+    return [(entry, decode(entry.get("fieldsV1") or {})) for entry in entries]
+
+
+def _differing(before: Mapping[Path, Any], now: Mapping[Path, Any]) -> set[Path]:
+    """Return the fields, not items of lists, that both have with different values."""
+    return {
         path
-        for path, value in asked.items()
-        if path[-1][0] == "f" and path in present and present[path] != value
+        for path, value in now.items()
+        if path[-1][0] == "f" and path in before and before[path] != value
     }
+
+
+def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
+    """Return an entry without the ``lost`` fields; no entry when it owned no others."""
+    kept = owned - lost
+    if kept == owned:
+        return [entry]
+    return [{**entry, "fieldsV1": encode(kept)}] if kept else []
+
+
+def _conflicts(
+    others: Iterable[tuple[Obj, set[Path]]], differing: set[Path]
+) -> dict[str, list[str]]:
+    """Return which of the ``differing`` fields each of the other managers owns."""
     conflicts: dict[str, list[str]] = {}
     for entry, owned in others:
         fields = sorted(_shown(path) for path in owned & differing)
@@ -280,42 +281,45 @@ def apply(
             if entry["operation"] == "Update":
                 title += f" using {entry['apiVersion']}"
             conflicts.setdefault(title, []).extend(fields)
+    return conflicts
+
+
+def apply(
+    shape: Shape | None, live: Obj, wanted: Obj, manager: str, *, force: bool, subresource: str
+) -> tuple[Obj, list[Obj]] | Conflicts:
+    """Merge what ``manager`` wants into ``live``; return the result and its managedFields, or the conflicts."""
+    asked = fields_of(wanted, shape)
+    present = fields_of(live, shape)
+    who = (manager, "Apply", subresource)
+    owners = _owners(live)
+    mine = [owner for owner in owners if _identity(owner[0]) == who]
+    others = [owner for owner in owners if _identity(owner[0]) != who]
+    differing = _differing(present, asked)
+    conflicts = _conflicts(others, differing)
     if conflicts and not force:
         return Conflicts(conflicts)
     merged = _merge(live, wanted, shape)
-    owned_by_others: set[Path] = set().union(*(owned for _, owned in others)) if others else set()
-    abandoned = mine_before - asked.keys() - owned_by_others
-    for path in sorted(abandoned, key=len):
-        if path in present and not _covers(path, asked, owned_by_others):
-            _remove(merged, path, shape)
-    kept: list[Obj] = []
-    for entry, owned in others:
-        remaining = owned - differing
-        if remaining == owned:
-            kept.append(entry)
-        elif remaining:
-            kept.append({**entry, "fieldsV1": encode(remaining)})
-    mine = _entry(manager, "Apply", wanted, asked.keys(), subresource)
-    previous = next((entry for entry in entries if _identity(entry) == who), None)
-    if previous is not None and decode(previous.get("fieldsV1") or {}) == set(asked):
-        mine = previous
-    return merged, [*kept, mine]
+    still_owned = asked.keys() | set().union(*(owned for _, owned in others))
+    mine_before = mine[-1][1] if mine else set()
+    for path in sorted((mine_before - still_owned) & present.keys(), key=len):
+        if not _covers(path, still_owned):
+            merged = _removed(merged, path, shape, top=True)
+    kept = [item for entry, owned in others for item in _without(entry, owned, differing)]
+    if mine and mine[0][1] == asked.keys():
+        return merged, [*kept, mine[0][0]]
+    return merged, [*kept, _entry(manager, "Apply", wanted, asked.keys(), subresource)]
 
 
-def _covers(path: Path, asked: Iterable[Path], others: Iterable[Path]) -> bool:
-    """Say whether something inside ``path`` is still wanted by anyone."""
+def _covers(path: Path, owned: Iterable[Path]) -> bool:
+    """Return whether something inside ``path`` is among the ``owned`` fields."""
     size = len(path)
-    return any(
-        len(item) > size and item[:size] == path for group in (asked, others) for item in group
-    )
+    return any(len(item) > size and item[:size] == path for item in owned)
 
 
 def _merge(live: Any, wanted: Any, shape: Shape | None, *, top: bool = True) -> Any:
     result = dict(live)
     for key, value in wanted.items():
-        inner, rule, atomic = _inner(shape, key)
-        if top and key == "metadata" and shape is None:
-            inner = shapes().named("V1ObjectMeta")
+        inner, rule, atomic = _inner(shape, key, top=top)
         old = live.get(key)
         if isinstance(value, dict) and isinstance(old, dict) and not atomic and value:
             result[key] = _merge(old, value, inner, top=False)
@@ -343,41 +347,36 @@ def _merge_items(old: list[Any], new: list[Any], rule: ListRule, shape: Shape | 
     return result
 
 
-def _remove(obj: Any, path: Path, shape: Shape | None) -> None:
-    """Remove the field at ``path``; every container on the way is copied first, they may be shared."""
-    node: Any = obj
-    parent: Any = None
-    for index, step in enumerate(path):
-        last = index == len(path) - 1
-        if step.startswith("f:"):
-            key = step[2:]
-            if not isinstance(node, dict) or key not in node:
-                return
-            if last:
-                del node[key]
-                return
-            child = node[key]
-            node[key] = child = dict(child) if isinstance(child, dict) else list(child)
-            inner, rule, _ = _inner(shape, key)
-            if shape is None and index == 0 and key == "metadata":
-                inner = shapes().named("V1ObjectMeta")
-            shape = inner
-            parent = node
-            node = child
-            current_rule = rule
-            name = key
-            continue
-        if not isinstance(node, list) or current_rule is None:
-            return
-        place = next(
-            (i for i, item in enumerate(node) if _item_step(item, current_rule) == step), None
-        )
-        if place is None:
-            return
-        if last:
-            del node[place]
-            if not node:
-                del parent[name]
-            return
-        node[place] = dict(node[place])
-        node = node[place]
+def _removed(
+    node: Any,
+    path: Path,
+    shape: Shape | None,
+    rule: ListRule | None = None,
+    *,
+    top: bool = False,
+) -> Any:
+    """Return a copy of ``node`` without the field or item at ``path``; what stays is shared.
+
+    ``rule`` is that of ``node`` when it is a list.  A list that loses its last item goes as well.
+    """
+    step = path[0]
+    rest = path[1:]
+    if step.startswith("f:"):
+        key = step[2:]
+        if not isinstance(node, dict) or key not in node:
+            return node
+        inner, inner_rule, _ = _inner(shape, key, top=top)
+        fields = dict(node)
+        if rest:
+            fields[key] = _removed(node[key], rest, inner, inner_rule)
+        if not rest or (fields[key] == [] and node[key]):
+            del fields[key]
+        return fields
+    if not isinstance(node, list) or rule is None:
+        return node
+    steps = [_item_step(item, rule) for item in node]
+    if step not in steps:
+        return node
+    place = steps.index(step)
+    changed = [_removed(node[place], rest, shape)] if rest else []
+    return [*node[:place], *changed, *node[place + 1 :]]

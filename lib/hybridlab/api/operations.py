@@ -7,7 +7,7 @@ Authentication and authorization come before, encoding after; neither is here.
 
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -76,7 +76,7 @@ class Operations(Reading):
         self._plain = Strategy()
         self._custom = CustomStrategy()
         self._checks = Checks(store, views, custom_shape)
-        self.lifecycle = Lifecycle(store, self.strategy, self._plural)
+        self.lifecycle = Lifecycle(store, self.strategy)
         self._escalation = escalation
         self._random = random.Random()
         self.admission: Callable[[str, Obj], None] = lambda plural, obj: None
@@ -89,10 +89,6 @@ class Operations(Reading):
         if found is not None:
             return found
         return self._plain if is_built_in(storage.partition(".")[2]) else self._custom
-
-    def _plural(self, storage: str) -> tuple[str, str]:
-        plural, _, group = storage.partition(".")
-        return plural, group
 
     def _committed(self, storage: str, key: Key, change: Change) -> None:
         self.strategy(storage).committed(
@@ -114,17 +110,7 @@ class Operations(Reading):
         meta = obj["metadata"]
         if meta.get("resourceVersion"):
             raise unexplained("resourceVersion should not be set on objects to be created")
-        given_name = meta.get("name") or ""
-        if not given_name and meta.get("generateName"):
-            suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
-            meta["name"] = given_name = f"{meta['generateName'][:58]}{suffix}"
-        if not given_name:
-            raise invalid(
-                resource.kind,
-                resource.group,
-                "",
-                [required("metadata.name", "name or generateName is required")],
-            )
+        given_name = self._new_name(resource, meta)
         if resource.namespaced:
             self._checks.namespace(resource, namespace, given_name)
         obj = self.views.stored(resource, obj)
@@ -134,16 +120,8 @@ class Operations(Reading):
             obj["spec"] = {}
         self._checks.fields(resource, obj, options)
         self._check_grants(resource, obj, None, options)
-        for key in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
-            meta.pop(key, None)
-        if resource.has_status and not strategy.keeps_status_on_create:
-            obj.pop("status", None)
-        meta["uid"] = str(uuid.uuid4())
-        meta["creationTimestamp"] = timestamp()
+        _start_metadata(resource, strategy, obj)
         self.views.keep_name(resource, given_name, meta)
-        _drop_empty(meta)
-        if strategy.counts_generations and ("spec" in obj or strategy.generation_without_spec):
-            meta["generation"] = 1
         present = self.store.bucket(resource.storage).get((namespace, meta["name"]))
         if present is not None:
             ending = "deletionTimestamp" in present["metadata"]
@@ -159,12 +137,21 @@ class Operations(Reading):
             managedfields.track_update(
                 self._checks.shape(resource), obj, None, options.field_manager, ""
             )
-        if options.dry_run:
-            return self.views.shown(resource, obj)
-        self.store.put(resource.storage, obj)
-        self.lifecycle.adopt_check(resource.storage, obj)
-        strategy.after_create(obj)
+        if not options.dry_run:
+            self.store.put(resource.storage, obj)
+            self.lifecycle.adopt_check(resource.storage, obj)
+            strategy.after_create(obj)
         return self.views.shown(resource, obj)
+
+    def _new_name(self, resource: Resource, meta: Obj) -> str:
+        """Return the name of a new object, made up from its generateName where it has none."""
+        if not meta.get("name"):
+            if not meta.get("generateName"):
+                cause = required("metadata.name", "name or generateName is required")
+                raise invalid(resource.kind, resource.group, "", [cause])
+            suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
+            meta["name"] = f"{meta['generateName'][:58]}{suffix}"
+        return str(meta["name"])
 
     def replace(self, target: Target, body: Any, options: WriteOptions) -> Obj:
         """Replace an object (or one subresource of it) by a private copy of the new one."""
@@ -221,7 +208,40 @@ class Operations(Reading):
 
     def apply(self, target: Target, body: Any, options: WriteOptions) -> tuple[Obj, bool]:
         """Server-side apply; return the object and whether it was created."""
-        resource, namespace, name, subresource = target
+        resource, _, name, subresource = target
+        wanted = self._decode_applied(target, body, options)
+        old = self.kept(target)
+        if old is None:
+            _check_applied_create(target, wanted)
+            base: Obj = {"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": {}}
+        else:
+            base = old
+        scratch = private(wanted)
+        self._checks.fields(resource, scratch, options, partial=old is not None)
+        result = managedfields.apply(
+            self._checks.shape(resource),
+            base,
+            scratch,
+            options.field_manager,
+            force=options.force,
+            subresource=subresource,
+        )
+        if isinstance(result, managedfields.Conflicts):
+            raise result.error(resource.kind, name)
+        merged, entries = result
+        quiet = replace(
+            options, field_manager="", field_validation="Ignore", force=False, tracked=False
+        )
+        if old is None:
+            shown = self.views.shown(resource, merged)
+            shown["metadata"]["name"] = name
+            return self.create(target, shown, quiet, managed=entries), True
+        merged["metadata"]["managedFields"] = entries
+        return self._update(target, merged, old, quiet), False
+
+    def _decode_applied(self, target: Target, body: Any, options: WriteOptions) -> Obj:
+        """Check what a server-side apply sends; return it as it would be stored."""
+        resource, namespace, name, _ = target
         if not options.field_manager:
             raise options_invalid(
                 "PatchOptions", required("fieldManager", "is required for apply patch")
@@ -242,44 +262,8 @@ class Operations(Reading):
         if wanted["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         wanted = self.views.stored(resource, wanted)
-        shape = self._checks.shape(resource)
         self._checks.declared(resource, private(wanted), given_namespace)
-        old = self.kept(target)
-        if old is None:
-            if subresource:
-                raise not_found(resource.plural, resource.group, name)
-            if wanted["metadata"].get("uid"):
-                raise conflict(
-                    resource.plural,
-                    resource.group,
-                    name,
-                    "uid mismatch: the provided object specified a uid, and no existing object was found",
-                )
-            base: Obj = {"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": {}}
-        else:
-            base = old
-        scratch = private(wanted)
-        self._checks.fields(resource, scratch, options, partial=old is not None)
-        result = managedfields.apply(
-            shape,
-            base,
-            scratch,
-            options.field_manager,
-            force=options.force,
-            subresource=subresource,
-        )
-        if isinstance(result, managedfields.Conflicts):
-            raise result.error(resource.kind, name)
-        merged, entries = result
-        quiet = replace(
-            options, field_manager="", field_validation="Ignore", force=False, tracked=False
-        )
-        if old is None:
-            shown = self.views.shown(resource, merged)
-            shown["metadata"]["name"] = name
-            return self.create(target, shown, quiet, managed=entries), True
-        merged["metadata"]["managedFields"] = entries
-        return self._update(target, merged, old, quiet), False
+        return wanted
 
     def _update(
         self,
@@ -294,26 +278,14 @@ class Operations(Reading):
         subresource = target.subresource
         meta = obj["metadata"]
         old_meta = old["metadata"]
-        meta["name"] = name = old_meta["name"]
-        given = meta.get("resourceVersion")
-        if given and given != old_meta["resourceVersion"]:
-            raise conflict(resource.plural, resource.group, name, STALE)
-        if meta.get("uid") and meta["uid"] != old_meta["uid"]:
-            if patched is not None:
-                cause = invalid_value("metadata.uid", meta["uid"], "field is immutable")
-                raise invalid(resource.kind, resource.group, name, [cause])
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old_meta['uid']}"
-            raise conflict(resource.plural, resource.group, name, why)
+        meta["name"] = old_meta["name"]
+        _check_same_object(resource, meta, old_meta, patched=patched is not None)
         strategy = self.strategy(resource.storage)
         self._checks.fields(resource, obj, options, patched=patched)
         self._check_grants(resource, obj, old, options)
         meta = obj["metadata"]
         _drop_empty(meta)
-        for key in (*_SERVER_OWNED, "resourceVersion"):
-            if key in old_meta:
-                meta[key] = old_meta[key]
-            else:
-                meta.pop(key, None)
+        _copy_fields(old_meta, meta, (*_SERVER_OWNED, "resourceVersion"))
         if "managedFields" in old_meta:
             meta.setdefault("managedFields", old_meta["managedFields"])
         obj = self._isolated(resource, obj, old, subresource)
@@ -321,12 +293,8 @@ class Operations(Reading):
             strategy.default(obj)
         strategy.prepare_update(obj, old, subresource)
         meta = obj["metadata"]
-        spec_changed = any(
-            obj.get(key) != old.get(key)
-            for key in obj.keys() | old.keys()
-            if key != "metadata" and not (key == "status" and resource.has_status)
-        )
-        if spec_changed and "generation" in meta:
+        outside_spec = {"metadata", "status"} if resource.has_status else {"metadata"}
+        if "generation" in meta and not _equal_but_for(outside_spec, obj, old):
             meta["generation"] += 1
         self._checks.rules(resource, strategy, obj, old, options)
         if (
@@ -339,39 +307,24 @@ class Operations(Reading):
             )
         if _same(obj, old):
             return self.views.shown(resource, old)
-        if options.dry_run:
-            return self.views.shown(resource, obj)
-        if self.lifecycle.finish(resource.storage, obj):
-            return self.views.shown(resource, obj)
-        self.store.put(resource.storage, obj)
+        if not options.dry_run and not self.lifecycle.finish(resource.storage, obj):
+            self.store.put(resource.storage, obj)
         return self.views.shown(resource, obj)
 
     @staticmethod
     def _isolated(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
         """Keep what this (sub)resource may not write."""
         if subresource == "status":
-            result = {
-                **old,
-                "metadata": {
-                    **old["metadata"],
-                    "resourceVersion": old["metadata"]["resourceVersion"],
-                },
-            }
+            result = {**old, "metadata": dict(old["metadata"])}
             for key in ("labels", "annotations", "finalizers", "managedFields"):
                 if key in obj["metadata"]:
                     result["metadata"][key] = obj["metadata"][key]
                 elif resource.storage == "pods":
                     result["metadata"].pop(key, None)
-            if "status" in obj:
-                result["status"] = obj["status"]
-            else:
-                result.pop("status", None)
+            _copy_fields(obj, result, ("status",))
             return result
         if resource.has_status:
-            if "status" in old:
-                obj["status"] = old["status"]
-            else:
-                obj.pop("status", None)
+            _copy_fields(old, obj, ("status",))
         return obj
 
     def delete(self, target: Target, options: DeleteOptions) -> tuple[Obj, bool]:
@@ -440,17 +393,74 @@ class CustomStrategy(Strategy):
     unconditional_update = False
 
 
+def _start_metadata(resource: Resource, strategy: Strategy, obj: Obj) -> None:
+    """Replace what a client may not set in a new object by the server's own values."""
+    meta = obj["metadata"]
+    for key in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
+        meta.pop(key, None)
+    if resource.has_status and not strategy.keeps_status_on_create:
+        obj.pop("status", None)
+    meta["uid"] = str(uuid.uuid4())
+    meta["creationTimestamp"] = timestamp()
+    _drop_empty(meta)
+    if strategy.counts_generations and ("spec" in obj or strategy.generation_without_spec):
+        meta["generation"] = 1
+
+
+def _check_applied_create(target: Target, wanted: Obj) -> None:
+    """Refuse to create what can only be there already: a subresource, an object with a uid."""
+    resource, _, name, subresource = target
+    if subresource:
+        raise not_found(resource.plural, resource.group, name)
+    if wanted["metadata"].get("uid"):
+        raise conflict(
+            resource.plural,
+            resource.group,
+            name,
+            "uid mismatch: the provided object specified a uid, and no existing object was found",
+        )
+
+
+def _check_same_object(resource: Resource, meta: Obj, old: Obj, *, patched: bool) -> None:
+    """Refuse an update that is based on another version of the object, or on another object."""
+    name = old["name"]
+    version = meta.get("resourceVersion")
+    if version and version != old["resourceVersion"]:
+        raise conflict(resource.plural, resource.group, name, STALE)
+    uid = meta.get("uid")
+    if not uid or uid == old["uid"]:
+        return
+    if patched:
+        cause = invalid_value("metadata.uid", uid, "field is immutable")
+        raise invalid(resource.kind, resource.group, name, [cause])
+    given = f"UID in precondition: {uid}, UID in object meta: {old['uid']}"
+    raise conflict(resource.plural, resource.group, name, f"Precondition failed: {given}")
+
+
+def _copy_fields(source: Obj, target: Obj, keys: Iterable[str]) -> None:
+    """Make ``target`` equal to ``source`` in these fields; drop those that ``source`` lacks."""
+    for key in keys:
+        if key in source:
+            target[key] = source[key]
+        else:
+            target.pop(key, None)
+
+
+def _equal_but_for(ignored: Collection[str], one: Obj, other: Obj) -> bool:
+    return all(
+        one.get(key) == other.get(key) for key in one.keys() | other.keys() if key not in ignored
+    )
+
+
 def _same(obj: Obj, old: Obj) -> bool:
     """Say whether a write changed nothing but its own bookkeeping."""
-    if any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key != "metadata"):
-        return False
     new_meta = obj["metadata"]
     old_meta = old["metadata"]
-    return all(
-        new_meta.get(key) == old_meta.get(key)
-        for key in new_meta.keys() | old_meta.keys()
-        if key not in {"resourceVersion", "managedFields"}
-    ) and managedfields.same_owners(new_meta.get("managedFields"), old_meta.get("managedFields"))
+    return (
+        _equal_but_for({"metadata"}, obj, old)
+        and _equal_but_for({"resourceVersion", "managedFields"}, new_meta, old_meta)
+        and managedfields.same_owners(new_meta.get("managedFields"), old_meta.get("managedFields"))
+    )
 
 
 __all__ = ["Operations", "PatchKind", "is_built_in", "private"]

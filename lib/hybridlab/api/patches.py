@@ -65,42 +65,53 @@ def strategic_merge(target: Any, patch: Any, shape: Shape | None) -> Any:
         return {}
     if directive not in {None, "merge"}:
         raise unexplained(f"unknown patch type: {directive} in map: map[$patch:{directive}]")
-    result = dict(target) if isinstance(target, dict) else {}
+    before: Obj = target if isinstance(target, dict) else {}
     retain = patch.get("$retainKeys")
+    result = dict(before)
     if isinstance(retain, list):
-        result = {key: value for key, value in result.items() if key in retain}
-    orders: dict[str, list[Any]] = {}
+        result = {key: value for key, value in before.items() if key in retain}
     for key, value in patch.items():
-        if key in {"$patch", "$retainKeys"}:
-            continue
-        if key.startswith("$setElementOrder/"):
-            orders[key.partition("/")[2]] = value
-        elif key.startswith("$deleteFromPrimitiveList/"):
-            name = key.partition("/")[2]
-            result[name] = [item for item in result.get(name) or () if item not in value]
-        elif value is None:
-            result.pop(key, None)
-        elif isinstance(value, list):
-            rule = shape.lists.get(key) if shape else None
-            result[key] = _merge_list(result.get(key), value, rule, _item_shape(shape, key))
-        else:
-            result[key] = strategic_merge(result.get(key), value, _field_shape(shape, key))
-    for key, order in orders.items():
-        rule = shape.lists.get(key) if shape else None
-        if rule and isinstance(result.get(key), list):
-            before = target.get(key) if isinstance(target, dict) else None
-            result[key] = _ordered(result[key], order, before or [], rule)
+        _merge_field(result, key, value, shape)
+    for key, order in patch.items():
+        if key.startswith(_ORDER):
+            _order_list(result, before, key.removeprefix(_ORDER), order, shape)
     return result
 
 
-def _field_shape(shape: Shape | None, key: str) -> Shape | None:
-    code = shape.codes.get(key, "") if shape else ""
-    return shapes().get(code[1:]) if code.startswith(".") else None
+_ORDER = "$setElementOrder/"
+_DELETE_ITEMS = "$deleteFromPrimitiveList/"
 
 
-def _item_shape(shape: Shape | None, key: str) -> Shape | None:
+def _merge_field(result: Obj, key: str, value: Any, shape: Shape | None) -> None:
+    """Merge one field of a patch into ``result``; skip directives for the whole map."""
+    if key in {"$patch", "$retainKeys"} or key.startswith(_ORDER):
+        return
+    if key.startswith(_DELETE_ITEMS):
+        name = key.removeprefix(_DELETE_ITEMS)
+        result[name] = [item for item in result.get(name) or () if item not in value]
+    elif value is None:
+        result.pop(key, None)
+    elif isinstance(value, list):
+        rule = _rule(shape, key)
+        result[key] = _merge_list(result.get(key), value, rule, _inner_shape(shape, key, "[."))
+    else:
+        result[key] = strategic_merge(result.get(key), value, _inner_shape(shape, key, "."))
+
+
+def _order_list(result: Obj, before: Obj, key: str, order: list[Any], shape: Shape | None) -> None:
+    rule = _rule(shape, key)
+    if rule and isinstance(result.get(key), list):
+        result[key] = _ordered(result[key], order, before.get(key) or [], rule)
+
+
+def _rule(shape: Shape | None, key: str) -> ListRule | None:
+    return shape.lists.get(key) if shape else None
+
+
+def _inner_shape(shape: Shape | None, key: str, prefix: str) -> Shape | None:
+    """Return the shape of an object field (``prefix`` "."), or of the items of a list ("[.")."""
     code = shape.codes.get(key, "") if shape else ""
-    return shapes().get(code[2:]) if code.startswith("[.") else None
+    return shapes().get(code.removeprefix(prefix)) if code.startswith(prefix) else None
 
 
 def _merge_list(
@@ -108,33 +119,33 @@ def _merge_list(
 ) -> list[Any]:
     if rule is None:
         return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
-    current = list(target) if isinstance(target, list) else []
-    before = list(current)
+    before = list(target) if isinstance(target, list) else []
     if rule.is_set:
-        return _ordered(
-            current + [item for item in patch if item not in current], patch, before, rule
-        )
+        added = [item for item in patch if item not in before]
+        return _ordered(before + added, patch, before, rule)
     if {"$patch": "replace"} in patch:
         return [item for item in patch if item != {"$patch": "replace"}]
-    key = rule.patch_key
+    current = before
     for item in patch:
-        if not isinstance(item, dict) or key not in item:
-            shown = (
-                " ".join(f"{name}:{value}" for name, value in item.items())
-                if isinstance(item, dict)
-                else item
-            )
-            raise unexplained(f"map: map[{shown}] does not contain declared merge key: {key}")
-        places = [index for index, old in enumerate(current) if old.get(key) == item[key]]
-        if item.get("$patch") == "delete":
-            current = [old for index, old in enumerate(current) if index not in places]
-        elif places:
-            current[places[0]] = strategic_merge(current[places[0]], item, shape)
-        else:
-            current.append(strategic_merge({}, item, shape))
-    return _ordered(
-        current, [item for item in patch if item.get("$patch") != "delete"], before, rule
-    )
+        current = _merge_item(current, item, rule.patch_key, shape)
+    order = [item for item in patch if item.get("$patch") != "delete"]
+    return _ordered(current, order, before, rule)
+
+
+def _merge_item(current: list[Any], item: Any, key: str, shape: Shape | None) -> list[Any]:
+    """Return a list after one item of the patch, which ``key`` identifies, is merged into it."""
+    if not isinstance(item, dict) or key not in item:
+        shown = item
+        if isinstance(item, dict):
+            shown = " ".join(f"{name}:{value}" for name, value in item.items())
+        raise unexplained(f"map: map[{shown}] does not contain declared merge key: {key}")
+    same = [old.get(key) == item[key] for old in current]
+    if item.get("$patch") == "delete":
+        return [old for old, is_same in zip(current, same, strict=True) if not is_same]
+    if True not in same:
+        return [*current, strategic_merge({}, item, shape)]
+    place = same.index(True)
+    return [*current[:place], strategic_merge(current[place], item, shape), *current[place + 1 :]]
 
 
 def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRule) -> list[Any]:

@@ -11,13 +11,15 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import bad_request
-from hybridlab.api.label_selectors import LabelTest, parse
+from hybridlab.api.label_selectors import LabelTest, Requirement, parse
 
 ObjectTest = Callable[[Obj], bool]
 
 _BOOLEAN_FIELDS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 """Fields that are false when they are not set."""
 _NO_LABELS: Mapping[str, str] = {}
+_OPERATORS: Mapping[str, str] = {"In": "in", "NotIn": "notin", "Exists": "exists"}
+"""Operators of matchExpressions as a parsed selector names them; DoesNotExist is left."""
 
 
 def _split(text: str) -> list[str]:
@@ -52,26 +54,18 @@ def object_selector(selector: Mapping[str, Any] | None) -> LabelTest:
     if selector is None:
         return lambda labels: False
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    expressions = [
-        (item["key"], item["operator"], frozenset(item.get("values") or ()))
+    tests = [
+        Requirement(
+            item["key"],
+            _OPERATORS.get(item["operator"], "absent"),
+            frozenset(item.get("values") or ()),
+        ).test
         for item in selector.get("matchExpressions") or ()
     ]
-
-    def matches(labels: Mapping[str, str]) -> bool:
-        if any(labels.get(key) != value for key, value in wanted.items()):
-            return False
-        for key, operator, values in expressions:
-            if operator == "In":
-                ok = labels.get(key) in values
-            elif operator == "NotIn":
-                ok = key not in labels or labels[key] not in values
-            else:
-                ok = (key in labels) == (operator == "Exists")
-            if not ok:
-                return False
-        return True
-
-    return matches
+    return lambda labels: (
+        all(labels.get(key) == value for key, value in wanted.items())
+        and all(test(labels) for test in tests)
+    )
 
 
 def field_value(obj: Obj, path: str) -> str:

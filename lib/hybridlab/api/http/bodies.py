@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from hybridlab.api.contract import ApiError
+from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import (
     Cause,
     bad_request,
@@ -82,22 +82,42 @@ def write_options(request: web.BaseRequest) -> WriteOptions:
 async def delete_options(request: web.BaseRequest) -> DeleteOptions:
     """Return the options of a delete, from its body or its query; ApiError 400 for what they cannot be."""
     query = request.query
-    raw = await request.read()
-    body: Any = {}
-    if raw.strip():
-        body = (
-            protobuf.decode(raw) if request.content_type == protobuf.CONTENT_TYPE else _parse(raw)
-        )
+    body = _delete_body(await request.read(), request.content_type)
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and query.get("gracePeriodSeconds"):
+        grace = number(query["gracePeriodSeconds"])
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period_seconds=grace,
+        propagation=_propagation(body, query),  # type: ignore[arg-type]  # one of the three
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        dry_run="All" in (body.get("dryRun") or ()) or query.get("dryRun") == "All",
+    )
+
+
+def number(text: str) -> int:
+    """Read a whole number of a query; ApiError 400 when it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        raise not_a_number(text) from None
+
+
+def _delete_body(raw: bytes, content_type: str) -> Obj:
+    """Read the DeleteOptions in the body of a delete; no body leaves all of them out."""
+    if not raw.strip():
+        return {}
+    body = protobuf.decode(raw) if content_type == protobuf.CONTENT_TYPE else _parse(raw)
     if not isinstance(body, dict):
         raise bad_request("DeleteOptions must be an object")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise unexplained(no_kind(body["kind"], body.get("apiVersion", "")))
-    grace = body.get("gracePeriodSeconds")
-    if grace is None and query.get("gracePeriodSeconds"):
-        try:
-            grace = int(query["gracePeriodSeconds"])
-        except ValueError:
-            raise not_a_number(query["gracePeriodSeconds"]) from None
+    return body
+
+
+def _propagation(body: Obj, query: Mapping[str, str]) -> str:
+    """Return what a delete does with dependents: Foreground, Background or Orphan."""
     policy = body.get("propagationPolicy") or query.get("propagationPolicy")
     orphans = body.get("orphanDependents")
     if orphans is None and "orphanDependents" in query:
@@ -109,14 +129,7 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
     if policy not in _POLICIES:
         cause = unsupported("propagationPolicy", policy, (*_POLICIES, "nil"))
         raise options_invalid("DeleteOptions", cause)
-    preconditions = body.get("preconditions") or {}
-    return DeleteOptions(
-        grace_period_seconds=grace,
-        propagation=policy,  # type: ignore[arg-type]  # one of the three, checked above
-        uid=preconditions.get("uid"),
-        resource_version=preconditions.get("resourceVersion"),
-        dry_run="All" in (body.get("dryRun") or ()) or query.get("dryRun") == "All",
-    )
+    return str(policy)
 
 
 def no_kind(kind: str, version: str) -> str:

@@ -14,7 +14,6 @@ from hybridlab.api.errors import (
     bad_request,
     internal,
     method_not_allowed,
-    not_a_number,
     not_acceptable,
     not_emulated,
     unauthorized,
@@ -30,6 +29,7 @@ from hybridlab.api.http.bodies import (
     body_of,
     delete_options,
     flag,
+    number,
     write_options,
 )
 from hybridlab.api.http.documents import HEALTH, PUBLIC, Documents
@@ -162,7 +162,7 @@ class Handler:
         verb = about.verb
         if target.subresource and target.subresource != "status":
             return await self._subresource(request, about, user, note)
-        if "create" in target.resource.verbs and target.resource.verbs == ("create",):
+        if target.resource.verbs == ("create",):
             return await self._create_only(request, target, user)
         if verb in {"get", "list", "watch"}:
             return await self._read(request, about, user, note)
@@ -174,64 +174,53 @@ class Handler:
         self, request: web.BaseRequest, about: Request, user: User, note: _Note
     ) -> web.StreamResponse:
         target = about.target
-        query = request.query
         resource = target.resource
-        namespace = target.namespace or None
         accept = request.headers.get("Accept", "")
         if not accepts_json(accept):
             raise not_acceptable()
-        include = query.get("includeObject") or "Metadata"
-        as_table = wants(accept, "Table")
-        as_partial = wants(accept, "PartialObjectMetadata")
-        if as_table and include not in _INCLUDED:
+        include = request.query.get("includeObject") or "Metadata"
+        if wants(accept, "Table") and include not in _INCLUDED:
             why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
             raise bad_request(f"Unable to convert to Table as requested: {why}")
-        if about.verb == "get":
-            obj = self._operations.get(target)
-            self._check_tier(user, "get", target, obj)
-            if as_table:
-                meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-                return json_reply(
-                    table(resource, [obj], meta, include=include), warnings=resource.warnings
-                )
-            return json_reply(partial(obj) if as_partial else obj, warnings=resource.warnings)
+        if about.verb == "list":
+            return self._list(request.query, target, accept, include)
+        form = _shown_as(resource, accept, include)
         if about.verb == "watch":
             self._note(note, 200)
-            return await self._watching.serve(
-                request, resource, namespace, _shown_as(resource, accept, include)
-            )
+            return await self._watching.serve(request, resource, target.namespace or None, form)
+        obj = self._operations.get(target)
+        self._check_tier(user, "get", target, obj)
+        return json_reply(form(obj), warnings=resource.warnings)
+
+    def _list(
+        self, query: Mapping[str, str], target: Target, accept: str, include: str
+    ) -> web.Response:
+        resource = target.resource
         labels = query.get("labelSelector", "")
         fields = query.get("fieldSelector", "")
         page = self._operations.page(
             resource,
-            namespace,
+            target.namespace or None,
             labels,
             fields,
-            limit=_limit(query),
+            limit=number(query.get("limit") or "0"),
             token=query.get("continue", ""),
         )
-        meta = {"resourceVersion": page.revision}
+        meta: Obj = {"resourceVersion": page.revision}
         if page.next:
             meta["continue"] = page.next
             if not labels and not fields:
                 meta["remainingItemCount"] = page.remaining
-        if as_table:
-            return json_reply(
-                table(resource, page.items, meta, include=include), warnings=resource.warnings
-            )
-        if wants(accept, "PartialObjectMetadataList"):
+        if wants(accept, "Table"):
+            body = table(resource, page.items, meta, include=include)
+        elif wants(accept, "PartialObjectMetadataList"):
             listed = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             return json_reply(
                 {**listed, "metadata": meta, "items": [partial(item) for item in page.items]}
             )
-        whole: Obj = {
-            "kind": f"{resource.kind}List",
-            "apiVersion": resource.api_version,
-            "metadata": meta,
-        }
-        return json_reply(
-            {**whole, "items": _items(resource, page.items)}, warnings=resource.warnings
-        )
+        else:
+            body = _list_of(resource, page.items, meta)
+        return json_reply(body, warnings=resource.warnings)
 
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target = about.target
@@ -240,18 +229,12 @@ class Handler:
             raise not_emulated(target.resource.name)
         options = write_options(request)
         options.user = user
-        if verb == "create":
+        if verb in {"create", "update"}:
             body = await body_of(request, JSON, target.resource.kind)
             self._check_tier(user, verb, target, body)
-            return self._reply(
-                request, target, self._operations.create(target, body, options), 201, options
-            )
-        if verb == "update":
-            body = await body_of(request, JSON, target.resource.kind)
-            self._check_tier(user, verb, target, body)
-            return self._reply(
-                request, target, self._operations.replace(target, body, options), 200, options
-            )
+            write = self._operations.create if verb == "create" else self._operations.replace
+            code = 201 if verb == "create" else 200
+            return self._reply(request, target, write(target, body, options), code, options)
         kind = request.content_type
         if kind in APPLY:
             body = await body_of(request, APPLY, target.resource.kind)
@@ -292,12 +275,7 @@ class Handler:
                 resource, target.namespace or None, labels, fields, options
             )
             meta = {"resourceVersion": str(self._operations.store.revision)}
-            listed = {
-                "kind": f"{resource.kind}List",
-                "apiVersion": resource.api_version,
-                "metadata": meta,
-            }
-            return json_reply({**listed, "items": _items(resource, deleted)})
+            return json_reply(_list_of(resource, deleted, meta))
         self._check_tier(user, "delete", target, self._operations.get(target))
         obj, gone = self._operations.delete(target, options)
         if gone and not self._operations.strategy(resource.storage).returns_deleted:
@@ -463,18 +441,15 @@ def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:
     return lambda obj: obj
 
 
-def _items(resource: Resource, items: Sequence[Obj]) -> list[Obj]:
-    """Return the items of a list; the real server leaves kind and version out of those of its own kinds."""
-    if not is_built_in(resource.group):
-        return list(items)
-    return [{k: v for k, v in item.items() if k not in {"apiVersion", "kind"}} for item in items]
-
-
-def _limit(query: Mapping[str, str]) -> int:
-    text = query.get("limit", "")
-    if not text:
-        return 0
-    try:
-        return int(text)
-    except ValueError:
-        raise not_a_number(text) from None
+def _list_of(resource: Resource, items: Sequence[Obj], meta: Obj) -> Obj:
+    """Return a list; the real server leaves kind and version out of the items of its own kinds."""
+    if is_built_in(resource.group):
+        items = [
+            {k: v for k, v in item.items() if k not in {"apiVersion", "kind"}} for item in items
+        ]
+    return {
+        "kind": f"{resource.kind}List",
+        "apiVersion": resource.api_version,
+        "metadata": meta,
+        "items": items,
+    }

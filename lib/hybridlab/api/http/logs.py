@@ -13,7 +13,7 @@ from hybridlab.api.http.replies import STREAMING
 
 def _number(query: Mapping[str, str], name: str, pod: str, *, least: int) -> int | None:
     text = query.get(name)
-    if text is None or text == "":
+    if not text:
         return None
     try:
         value = int(text)
@@ -46,29 +46,28 @@ def _since(query: Mapping[str, str], pod: str) -> int | None:
 
 def _check_started(pod: Obj, container: str, *, previous: bool) -> None:
     """Refuse logs of a container that has not run (or not run before)."""
-    name = pod["metadata"]["name"]
-    status = pod.get("status") or {}
-    listed = [
-        item
-        for group in ("containerStatuses", "initContainerStatuses")
-        for item in status.get(group) or ()
-    ]
-    found = next((item for item in listed if item["name"] == container), None)
-    state = (found or {}).get("state") or {}
-    before = ((found or {}).get("lastState") or {}).get("terminated")
-    if previous:
-        if before is None:
-            raise bad_request(
-                f'previous terminated container "{container}" in pod "{name}" not found'
-            )
+    what = f'container "{container}" in pod "{pod["metadata"]["name"]}"'
+    found = _container_status(pod, container)
+    if (found.get("lastState") or {}).get("terminated") is not None:
         return
-    if found is None or ("waiting" in state and before is None):
+    if previous:
+        raise bad_request(f"previous terminated {what} not found")
+    state = found.get("state") or {}
+    if not found or "waiting" in state:
         reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
         if reason in {"ErrImagePull", "ImagePullBackOff", "InvalidImageName"}:
-            raise bad_request(
-                f'container "{container}" in pod "{name}" is waiting to start: trying and failing to pull image'
-            )
-        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+            reason = "trying and failing to pull image"
+        raise bad_request(f"{what} is waiting to start: {reason}")
+
+
+def _container_status(pod: Obj, container: str) -> Obj:
+    """Return what a pod's status has about a container, empty for nothing."""
+    status = pod.get("status") or {}
+    for group in ("containerStatuses", "initContainerStatuses"):
+        for item in status.get(group) or ():
+            if item["name"] == container:
+                return dict(item)
+    return {}
 
 
 async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> web.StreamResponse:

@@ -35,16 +35,11 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
     ApiError 404 when the path is in the shape of a resource and none such is served, 405 when the verb is not.
     """
     parts = [unquote(part) for part in path.split("/") if part]
-    if len(parts) > 2 and parts[0] == "api" and parts[1] == "v1":
-        group = ""
-        version = "v1"
-        rest = parts[2:]
-    elif len(parts) > 3 and parts[0] == "apis":
-        group = parts[1]
-        version = parts[2]
-        rest = parts[3:]
-    else:
+    if parts[:2] == ["api", "v1"]:
+        parts[:1] = ["apis", ""]  # the core group has no name
+    if len(parts) < 4 or parts[0] != "apis":
         return None
+    _, group, version, *rest = parts
     namespace = ""
     if (
         rest[0] == "namespaces"
@@ -54,21 +49,33 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
         namespace = rest[1]
         rest = rest[2:]
     plural, name, subresource = (*rest[:3], "", "", "")[:3]
-    resource = catalogue.at(group, version, plural)
-    if namespace and not resource.namespaced and plural != "namespaces":
-        raise no_such_resource()
-    if name and resource.namespaced and not namespace:
-        raise no_such_resource()
-    if subresource and subresource not in resource.subresources:
-        raise no_such_resource()
+    target = Target(catalogue.at(group, version, plural), namespace, name, subresource)
+    _check_place(target)
     verb = _verb(method, named=bool(name), watch=watch)
-    if method == "HEAD" or (verb == "create" and name and not subresource):
+    if method == "HEAD" or not _is_allowed(verb, target):
         raise method_not_allowed()
+    return Request(verb, target, "/".join(rest[3:]))
+
+
+def _check_place(target: Target) -> None:
+    """Refuse a path that names a resource where it is not."""
+    resource, namespace, name, subresource = target
+    outside = (
+        bool(name and not namespace)
+        if resource.namespaced
+        else bool(namespace and resource.plural != "namespaces")
+    )
+    if outside or (subresource and subresource not in resource.subresources):
+        raise no_such_resource()
+
+
+def _is_allowed(verb: str, target: Target) -> bool:
+    resource, namespace, name, subresource = target
     if verb not in verbs_of(resource, subresource):
-        raise method_not_allowed()
-    if verb == "create" and not subresource and resource.namespaced and not namespace:
-        raise method_not_allowed()
-    return Request(verb, Target(resource, namespace, name, subresource), "/".join(rest[3:]))
+        return False
+    if verb == "create" and not subresource:
+        return not name and (bool(namespace) or not resource.namespaced)
+    return True
 
 
 def _verb(method: str, *, named: bool, watch: bool) -> str:

@@ -52,36 +52,39 @@ def _init_status(pod: Obj) -> str | None:
     return None
 
 
+def _condition(pod: Obj, kind: str) -> Obj:
+    """Return a condition of a pod, empty when it has none of this type."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((item for item in conditions if item["type"] == kind), {})
+
+
+def _containers_status(pod: Obj, reason: str) -> str:
+    """Return what the first container with a reason is doing, or ``reason`` when none has any."""
+    running = False
+    for item in reversed(_statuses(pod, "containerStatuses")):
+        state = item.get("state") or {}
+        waiting = state.get("waiting")
+        terminated = state.get("terminated")
+        if waiting is not None and waiting.get("reason"):
+            reason = waiting["reason"]
+        elif terminated is not None:
+            reason = _ended(terminated)
+        elif item.get("ready") and "running" in state:
+            running = True
+    if reason == "Completed" and running:
+        return "Running" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
+    return str(reason)
+
+
 def pod_status(pod: Obj) -> str:
     """Return the word in the STATUS column."""
     status = pod.get("status") or {}
-    reason = status.get("reason") or status.get("phase") or "Unknown"
-    scheduled = next(
-        (item for item in status.get("conditions") or () if item["type"] == "PodScheduled"), None
-    )
-    if scheduled is not None and scheduled.get("reason") == "SchedulingGated":
-        reason = "SchedulingGated"
-    starting = _init_status(pod)
-    if starting is not None:
-        reason = starting
-    else:
-        running = False
-        for item in reversed(_statuses(pod, "containerStatuses")):
-            state = item.get("state") or {}
-            waiting = state.get("waiting")
-            terminated = state.get("terminated")
-            if waiting is not None and waiting.get("reason"):
-                reason = waiting["reason"]
-            elif terminated is not None:
-                reason = _ended(terminated)
-            elif item.get("ready") and "running" in state:
-                running = True
-        if reason == "Completed" and running:
-            ready = any(
-                item["type"] == "Ready" and item["status"] == "True"
-                for item in status.get("conditions") or ()
-            )
-            reason = "Running" if ready else "NotReady"
     if "deletionTimestamp" in pod["metadata"]:
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
-    return str(reason)
+    starting = _init_status(pod)
+    if starting is not None:
+        return starting
+    reason = status.get("reason") or status.get("phase") or "Unknown"
+    if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
+        reason = "SchedulingGated"
+    return _containers_status(pod, reason)

@@ -1,6 +1,6 @@
 """Objects as tables: what ``kubectl get`` prints.  The columns of a kind are in ``columns.py``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybridlab.api.contract import Obj
@@ -21,12 +21,8 @@ def columns_of(resource: Resource) -> Sequence[Column]:
         extra = tuple(_custom(column) for column in resource.columns)
         has_age = any(column.name.lower() == "age" for column in extra)
         return (_DEFAULT[0], *extra) if has_age else (_DEFAULT[0], *extra, _DEFAULT[1])
-    found = COLUMNS.get(resource.name)
-    if found is not None:
-        return found
-    if resource.group == V3:
-        return _DEFAULT_CREATED
-    return _DEFAULT_CREATED if resource.group == CRD_V1 else _DEFAULT
+    default = _DEFAULT_CREATED if resource.group in {V3, CRD_V1} else _DEFAULT
+    return COLUMNS.get(resource.name, default)
 
 
 def _custom(column: Any) -> Column:
@@ -102,14 +98,14 @@ def table(
 ) -> Obj:
     """Return objects as a ``meta.k8s.io/v1`` Table; ``include``: None, Metadata or Object."""
     columns = columns_of(resource)
-    rows = []
-    for obj in objects:
-        row: Obj = {"cells": [column.value(obj) for column in columns]}
-        if include == "None":
-            row["object"] = None
-        else:
-            row["object"] = obj if include == "Object" else partial(obj)
-        rows.append(row)
+    forms: Mapping[str, Callable[[Obj], Obj | None]] = {
+        "None": lambda obj: None,
+        "Object": lambda obj: obj,
+    }
+    form = forms.get(include, partial)
+    rows = [
+        {"cells": [column.value(obj) for column in columns], "object": form(obj)} for obj in objects
+    ]
     definitions = [
         {
             "name": column.name,

@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 from typing import Any, Final
 
-from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.contract import Obj
 from hybridlab.api.errors import (
     Cause,
     already_exists,
     forbidden,
     invalid_value,
     required,
-    unsupported,
+    unexplained,
 )
 from hybridlab.api.kinds.calico_rules import SelectorProblem, policy_problems
 from hybridlab.api.kinds.networking import cidr_problem
 from hybridlab.api.kinds.strategy import Strategy, fill
+from hybridlab.api.kinds.values import in_range, invalid_if, malformed, one_of, unchanged
 from hybridlab.api.store import Store
 from hybridlab.api.views import other_name
 
@@ -69,12 +70,8 @@ class PolicyStrategy(CalicoStrategy):
         spec["tier"] = tier
         meta["labels"] = {**(meta.get("labels") or {}), TIER_LABEL: tier}
         if not spec.get("types"):
-            has_ingress = bool(spec.get("ingress"))
-            has_egress = bool(spec.get("egress"))
-            if has_egress:
-                spec["types"] = ["Ingress", "Egress"] if has_ingress else ["Egress"]
-            else:
-                spec["types"] = ["Ingress"]
+            given = [name for name in ("Ingress", "Egress") if spec.get(name.lower())]
+            spec["types"] = given or ["Ingress"]
 
     def prepare_create(self, obj: Obj) -> None:
         """Refuse what Calico's datastore client refuses: a name without its tier, and one that another stands for."""
@@ -84,7 +81,7 @@ class PolicyStrategy(CalicoStrategy):
         if not self._names_with_tier:
             return
         if not (name.startswith(f"{tier}.") or (tier == "default" and "." not in name)):
-            raise ApiError(500, "", f"Incorrectly formatted policy name {name}")
+            raise unexplained(f"Incorrectly formatted policy name {name}")
         if self._store.bucket(self._storage).get((namespace, other_name(name))) is not None:
             raise already_exists(self._storage.partition(".")[0], GROUP, name)
 
@@ -96,8 +93,8 @@ class PolicyStrategy(CalicoStrategy):
             and self._store.bucket(f"tiers.{GROUP}").get(("", tier)) is None
         ):
             yield Cause.of("FieldValueNotFound", "spec.tier", tier, "the tier does not exist")
-        if old is not None and old["spec"].get("tier", "default") != tier:
-            yield invalid_value("spec.tier", tier, "field is immutable")
+        if old is not None:
+            yield from unchanged("spec.tier", tier, old["spec"].get("tier", "default"))
         yield from policy_problems(obj["kind"], spec, self._selector_problem)
 
 
@@ -149,32 +146,35 @@ class PoolStrategy(CalicoStrategy):
                 "IP pool size is too small for use with Calico IPAM: it is smaller than a block",
             )
         for field in ("ipipMode", "vxlanMode"):
-            if spec[field] not in _ENCAPSULATION:
-                yield unsupported(f"spec.{field}", spec[field], _ENCAPSULATION)
-        if spec["ipipMode"] != "Never" and spec["vxlanMode"] != "Never":
-            yield invalid_value(
-                "spec.vxlanMode", spec["vxlanMode"], "ipipMode and vxlanMode cannot both be enabled"
-            )
+            yield from one_of(f"spec.{field}", spec[field], _ENCAPSULATION)
+        yield from invalid_if(
+            spec["ipipMode"] != "Never" and spec["vxlanMode"] != "Never",
+            "spec.vxlanMode",
+            spec["vxlanMode"],
+            "ipipMode and vxlanMode cannot both be enabled",
+        )
         for field in ("nodeSelector", "namespaceSelector"):
             text = spec.get(field)
-            if text and (problem := self._selector_problem(text)):
-                yield invalid_value(f"spec.{field}", text, problem)
+            if text:
+                yield from malformed(f"spec.{field}", text, self._selector_problem(text))
         for index, use in enumerate(spec["allowedUses"]):
-            if use not in {"Workload", "Tunnel", "LoadBalancer"}:
-                yield unsupported(
-                    f"spec.allowedUses[{index}]", use, ("Workload", "Tunnel", "LoadBalancer")
-                )
-        if spec["assignmentMode"] not in {"Automatic", "Manual"}:
-            yield unsupported(
-                "spec.assignmentMode", spec["assignmentMode"], ("Automatic", "Manual")
+            yield from one_of(
+                f"spec.allowedUses[{index}]", use, ("Workload", "Tunnel", "LoadBalancer")
             )
+        yield from one_of("spec.assignmentMode", spec["assignmentMode"], ("Automatic", "Manual"))
         if old is None:
             yield from self._overlaps(obj, network)
             return
-        if old["spec"]["cidr"] != cidr:
-            yield invalid_value("spec.cidr", cidr, "IPPool CIDR cannot be modified")
-        if old["spec"]["blockSize"] != size:
-            yield invalid_value("spec.blockSize", size, "IPPool BlockSize cannot be modified")
+        before = old["spec"]
+        yield from invalid_if(
+            before["cidr"] != cidr, "spec.cidr", cidr, "IPPool CIDR cannot be modified"
+        )
+        yield from invalid_if(
+            before["blockSize"] != size,
+            "spec.blockSize",
+            size,
+            "IPPool BlockSize cannot be modified",
+        )
 
     def _overlaps(self, obj: Obj, network: Any) -> Iterator[Cause]:
         for other in self._store.bucket("ippools.projectcalico.org").within(None):
@@ -214,17 +214,17 @@ class FelixConfigurationStrategy(CalicoStrategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         name = obj["metadata"]["name"]
-        if name != "default" and not name.startswith("node."):
-            yield invalid_value("metadata.name", name, "must be 'default' or 'node.NODENAME'")
+        yield from invalid_if(
+            name != "default" and not name.startswith("node."),
+            "metadata.name",
+            name,
+            "must be 'default' or 'node.NODENAME'",
+        )
         spec = obj["spec"]
         for field, allowed in _FELIX_ENUMS.items():
-            if field in spec and spec[field] not in allowed:
-                yield unsupported(f"spec.{field}", spec[field], allowed)
+            yield from one_of(f"spec.{field}", spec.get(field, allowed[0]), allowed)
         for field, (low, high) in _FELIX_RANGES.items():
-            if field in spec and not low <= spec[field] <= high:
-                yield invalid_value(
-                    f"spec.{field}", spec[field], f"must be between {low} and {high}, inclusive"
-                )
+            yield from in_range(f"spec.{field}", spec.get(field, low), low, high)
 
 
 class SingletonStrategy(CalicoStrategy):
@@ -232,8 +232,7 @@ class SingletonStrategy(CalicoStrategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         name = obj["metadata"]["name"]
-        if name != "default":
-            yield invalid_value("metadata.name", name, "must be 'default'")
+        return invalid_if(name != "default", "metadata.name", name, "must be 'default'")
 
 
 class TierStrategy(CalicoStrategy):
@@ -252,28 +251,27 @@ class TierStrategy(CalicoStrategy):
                 name,
                 f"operation Delete is not supported on {name}: Cannot delete {name} tier",
             )
-        for plural in POLICIES:
-            if any(
-                policy["spec"].get("tier") == name
-                for policy in self._store.bucket(f"{plural}.{GROUP}").within(None)
-            ):
-                raise ApiError(
-                    500,
-                    "",
-                    f"operation delete is not supported on {name}: Cannot delete a non-empty tier",
-                )
+        if any(
+            policy["spec"].get("tier") == name
+            for plural in POLICIES
+            for policy in self._store.bucket(f"{plural}.{GROUP}").within(None)
+        ):
+            raise unexplained(
+                f"operation delete is not supported on {name}: Cannot delete a non-empty tier"
+            )
 
     def default(self, obj: Obj) -> None:
         obj["spec"].setdefault("defaultAction", "Deny")
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
-        action = obj["spec"]["defaultAction"]
-        if action not in {"Pass", "Deny"}:
-            yield unsupported("spec.defaultAction", action, ("Deny", "Pass"))
-        if obj["metadata"]["name"] == "default" and obj["spec"].get("order") not in {None, 1000000}:
-            yield invalid_value(
-                "spec.order", obj["spec"]["order"], "default tier order must be 1000000"
-            )
+        spec = obj["spec"]
+        yield from one_of("spec.defaultAction", spec["defaultAction"], ("Deny", "Pass"))
+        yield from invalid_if(
+            obj["metadata"]["name"] == "default" and spec.get("order") not in {None, 1000000},
+            "spec.order",
+            spec.get("order"),
+            "default tier order must be 1000000",
+        )
 
 
 class NetworkSetStrategy(CalicoStrategy):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, unsupported
+from hybridlab.api.kinds.values import in_range, invalid_if, malformed, one_of
 
 SelectorProblem = Callable[[str], str | None]
 """Says what is wrong with the syntax of a Calico selector, or None."""
@@ -28,15 +29,15 @@ def policy_problems(kind: str, spec: Obj, selector_problem: SelectorProblem) -> 
     """Return what is wrong with the spec of a policy of ``kind``."""
     types = spec.get("types") or []
     for index, given in enumerate(types):
-        if given not in {"Ingress", "Egress"}:
-            yield unsupported(f"spec.types[{index}]", given, ("Ingress", "Egress"))
+        yield from one_of(f"spec.types[{index}]", given, ("Ingress", "Egress"))
     for given in ("Ingress", "Egress"):
-        if types.count(given) > 1:
-            yield invalid_value("spec.types", types, f"'{given}' type specified more than once")
+        yield from invalid_if(
+            types.count(given) > 1, "spec.types", types, f"'{given}' type specified more than once"
+        )
     for field in ("selector", "serviceAccountSelector", "namespaceSelector"):
-        yield from _selector(spec.get(field), f"spec.{field}", selector_problem)
-        if _GLOBAL in str(spec.get(field) or ""):
-            yield invalid_value(f"spec.{field}", spec[field], _ONLY_IN_RULES)
+        text = spec.get(field)
+        yield from _selector(text, f"spec.{field}", selector_problem)
+        yield from invalid_if(_GLOBAL in str(text or ""), f"spec.{field}", text, _ONLY_IN_RULES)
     if "Global" in kind:
         yield from _global_problems(spec)
     for direction in ("ingress", "egress"):
@@ -50,21 +51,32 @@ def _global_problems(spec: Obj) -> Iterator[Cause]:
     """Return what is wrong with flags that only GlobalNetworkPolicies have."""
     untracked = spec.get("doNotTrack")
     before_dnat = spec.get("preDNAT")
-    if untracked and before_dnat:
-        yield invalid_value(
-            "spec.preDNAT",
-            True,
-            "PreDNAT and DoNotTrack cannot both be true, for a given PolicySpec",
-        )
-    if before_dnat and spec.get("egress"):
-        yield invalid_value("spec.egress", "", "PreDNAT PolicySpec cannot have any Egress rules")
-    if before_dnat and "Egress" in (spec.get("types") or ()):
-        yield invalid_value(
-            "spec.types", spec["types"], "PreDNAT PolicySpec cannot have 'egress' Type"
-        )
-    if (untracked or before_dnat) and not spec.get("applyOnForward"):
-        detail = "ApplyOnForward must be true if either PreDNAT or DoNotTrack is true, for a given PolicySpec"
-        yield invalid_value("spec.applyOnForward", False, detail)
+    types = spec.get("types") or ()
+    yield from invalid_if(
+        untracked and before_dnat,
+        "spec.preDNAT",
+        True,
+        "PreDNAT and DoNotTrack cannot both be true, for a given PolicySpec",
+    )
+    yield from invalid_if(
+        before_dnat and spec.get("egress"),
+        "spec.egress",
+        "",
+        "PreDNAT PolicySpec cannot have any Egress rules",
+    )
+    yield from invalid_if(
+        before_dnat and "Egress" in types,
+        "spec.types",
+        types,
+        "PreDNAT PolicySpec cannot have 'egress' Type",
+    )
+    yield from invalid_if(
+        (untracked or before_dnat) and not spec.get("applyOnForward"),
+        "spec.applyOnForward",
+        False,
+        "ApplyOnForward must be true if either PreDNAT or DoNotTrack is true, "
+        "for a given PolicySpec",
+    )
 
 
 def _direction_problems(
@@ -72,50 +84,54 @@ def _direction_problems(
 ) -> Iterator[Cause]:
     """Return what a rule may not say in its direction, or in a policy without namespace."""
     refused = "destination" if direction == "ingress" else "source"
-    if (rule.get(refused) or {}).get("services") is not None:
-        yield invalid_value(
-            f"{at}.{refused}.services", "", f"not allowed in {direction} rule {refused}"
-        )
-    if direction == "egress" and rule.get("http") is not None:
-        yield invalid_value(f"{at}.http", "", "not allowed in egress rule")
+    yield from invalid_if(
+        (rule.get(refused) or {}).get("services") is not None,
+        f"{at}.{refused}.services",
+        "",
+        f"not allowed in {direction} rule {refused}",
+    )
+    yield from invalid_if(
+        direction == "egress" and rule.get("http") is not None,
+        f"{at}.http",
+        "",
+        "not allowed in egress rule",
+    )
     for side in _SIDES:
         services = (rule.get(side) or {}).get("services")
-        if clusterwide and services is not None and not services.get("namespace"):
-            yield invalid_value(f"{at}.{side}.services.namespace", "", "must specify a namespace")
+        yield from invalid_if(
+            clusterwide and services is not None and not services.get("namespace"),
+            f"{at}.{side}.services.namespace",
+            "",
+            "must specify a namespace",
+        )
 
 
 def _rule_problems(rule: Obj, at: str, selector_problem: SelectorProblem) -> Iterator[Cause]:
-    if rule["action"] not in ACTIONS:
-        yield unsupported(f"{at}.action", rule["action"], ACTIONS)
+    yield from one_of(f"{at}.action", rule["action"], ACTIONS)
     protocol = rule.get("protocol")
     for field in ("protocol", "notProtocol"):
         yield from _protocol_problems(rule.get(field), f"{at}.{field}")
     version = rule.get("ipVersion")
     if version not in {None, 4, 6}:
         yield unsupported(f"{at}.ipVersion", version, ("4", "6"))
-    if rule.get("icmp") is not None and protocol not in {"ICMP", "ICMPv6"}:
-        yield invalid_value(
-            f"{at}.icmp", "", "rules that specify ICMP fields must set protocol to ICMP"
-        )
-    for field in ("icmp", "notICMP"):
-        fields = rule.get(field) or {}
-        if fields.get("code") is not None and fields.get("type") is None:
-            yield invalid_value(
-                f"{at}.{field}.code", fields["code"], "ICMP code specified without an ICMP type"
-            )
+    yield from _icmp_problems(rule, at)
     for name, wanted in (("ICMP", 4), ("ICMPv6", 6)):
-        if name in {protocol, rule.get("notProtocol")} and version not in {None, wanted}:
-            detail = f"must set ipversion to '{wanted}' with protocol {name.lower()}"
-            yield invalid_value(f"{at}.ipVersion", version, detail)
+        yield from invalid_if(
+            name in {protocol, rule.get("notProtocol")} and version not in {None, wanted},
+            f"{at}.ipVersion",
+            version,
+            f"must set ipversion to '{wanted}' with protocol {name.lower()}",
+        )
     if rule.get("http") is not None:
-        if protocol not in {None, "TCP"}:
-            yield invalid_value(
-                f"{at}.protocol",
-                protocol,
-                "rules that specify HTTP fields must set protocol to TCP or empty",
-            )
-        if rule["action"] != "Allow":
-            yield invalid_value(f"{at}.http", "", "only valid for Allow rules")
+        yield from invalid_if(
+            protocol not in {None, "TCP"},
+            f"{at}.protocol",
+            protocol,
+            "rules that specify HTTP fields must set protocol to TCP or empty",
+        )
+        yield from invalid_if(
+            rule["action"] != "Allow", f"{at}.http", "", "only valid for Allow rules"
+        )
     for side in _SIDES:
         yield from _entity_problems(
             rule.get(side) or {}, protocol, f"{at}.{side}", selector_problem
@@ -123,9 +139,29 @@ def _rule_problems(rule: Obj, at: str, selector_problem: SelectorProblem) -> Ite
     yield from _family_problems(rule, at)
     destination = rule.get("destination") or {}
     for field in ("ports", "notPorts"):
-        if destination.get("services") is not None and destination.get(field):
-            detail = f"cannot specify {field.lower()} with a service selector"
-            yield invalid_value(f"{at}.destination.{field}", destination[field], detail)
+        yield from invalid_if(
+            destination.get("services") is not None and destination.get(field),
+            f"{at}.destination.{field}",
+            destination.get(field),
+            f"cannot specify {field.lower()} with a service selector",
+        )
+
+
+def _icmp_problems(rule: Obj, at: str) -> Iterator[Cause]:
+    yield from invalid_if(
+        rule.get("icmp") is not None and rule.get("protocol") not in {"ICMP", "ICMPv6"},
+        f"{at}.icmp",
+        "",
+        "rules that specify ICMP fields must set protocol to ICMP",
+    )
+    for field in ("icmp", "notICMP"):
+        fields = rule.get(field) or {}
+        yield from invalid_if(
+            fields.get("code") is not None and fields.get("type") is None,
+            f"{at}.{field}.code",
+            fields.get("code"),
+            "ICMP code specified without an ICMP type",
+        )
 
 
 def _protocol_problems(value: object, at: str) -> Iterator[Cause]:
@@ -135,8 +171,8 @@ def _protocol_problems(value: object, at: str) -> Iterator[Cause]:
         and not (value.isdigit() and 0 < int(value) < 256)
     ):
         yield unsupported(at, value, PROTOCOLS)
-    elif isinstance(value, int) and not 0 < value < 256:
-        yield invalid_value(at, value, "must be between 1 and 255, inclusive")
+    elif isinstance(value, int):
+        yield from in_range(at, value, 1, 255)
 
 
 def _entity_problems(
@@ -146,15 +182,22 @@ def _entity_problems(
         yield from _selector(entity.get(field), f"{at}.{field}", selector_problem)
     accounts = (entity.get("serviceAccounts") or {}).get("selector")
     yield from _selector(accounts, f"{at}.serviceAccounts.selector", selector_problem)
-    if _GLOBAL in (entity.get("selector") or ""):
-        yield invalid_value(f"{at}.selector", entity["selector"], _ONLY_IN_RULES)
+    selector = entity.get("selector") or ""
+    yield from invalid_if(_GLOBAL in selector, f"{at}.selector", selector, _ONLY_IN_RULES)
     namespaces = entity.get("namespaceSelector") or ""
-    if "global(" in namespaces and "".join(namespaces.split()) != _GLOBAL:
-        yield invalid_value(f"{at}.namespaceSelector", namespaces, _ONLY_ALONE)
+    yield from invalid_if(
+        "global(" in namespaces and "".join(namespaces.split()) != _GLOBAL,
+        f"{at}.namespaceSelector",
+        namespaces,
+        _ONLY_ALONE,
+    )
     for field in ("ports", "notPorts"):
-        if entity.get(field) and protocol not in _WITH_PORTS:
-            detail = "rules that specify ports must set protocol to TCP or UDP or SCTP"
-            yield invalid_value(f"{at}.{field}", "", detail)
+        yield from invalid_if(
+            entity.get(field) and protocol not in _WITH_PORTS,
+            f"{at}.{field}",
+            "",
+            "rules that specify ports must set protocol to TCP or UDP or SCTP",
+        )
         for index, port in enumerate(entity.get(field) or ()):
             yield from _port_problems(port, f"{at}.{field}[{index}]")
     for field in ("nets", "notNets"):
@@ -166,8 +209,7 @@ def _entity_problems(
 
 
 def _service_problems(entity: Obj, at: str) -> Iterator[Cause]:
-    if not entity["services"].get("name"):
-        yield invalid_value(at, "", "must specify a service name")
+    yield from invalid_if(not entity["services"].get("name"), at, "", "must specify a service name")
     beside = (
         ("NamespaceSelector", ("namespaceSelector",)),
         ("Selector/NotSelector", ("selector", "notSelector")),
@@ -175,8 +217,12 @@ def _service_problems(entity: Obj, at: str) -> Iterator[Cause]:
         ("Nets/NotNets", ("nets", "notNets")),
     )
     for name, fields in beside:
-        if any(entity.get(field) for field in fields):
-            yield invalid_value(at, "", f"cannot specify {name} and Services on the same rule")
+        yield from invalid_if(
+            any(entity.get(field) for field in fields),
+            at,
+            "",
+            f"cannot specify {name} and Services on the same rule",
+        )
 
 
 def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
@@ -186,46 +232,51 @@ def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
         for field in ("nets", "notNets"):
             given = (rule.get(side) or {}).get(field) or ()
             versions = {6 if ":" in str(net) else 4 for net in given}
-            if rule.get("ipVersion") is not None and versions - {rule["ipVersion"]}:
-                yield invalid_value(
-                    f"{at}.{side}.{field}", given, "rule IP version doesn't match CIDR version"
-                )
-            if versions and len(versions | seen) > 1:
-                yield invalid_value(
-                    f"{at}.{side}.{field}", given, "rule contains both IPv4 and IPv6 CIDRs"
-                )
+            yield from invalid_if(
+                rule.get("ipVersion") is not None and versions - {rule["ipVersion"]},
+                f"{at}.{side}.{field}",
+                given,
+                "rule IP version doesn't match CIDR version",
+            )
+            yield from invalid_if(
+                versions and len(versions | seen) > 1,
+                f"{at}.{side}.{field}",
+                given,
+                "rule contains both IPv4 and IPv6 CIDRs",
+            )
             seen |= versions
 
 
 def _rule_net_problems(nets: Iterable[str], at: str, *, negated: bool) -> Iterator[Cause]:
     """Return what is wrong with a rule's networks: each needs its prefix, and no bit of a host."""
     for index, net in enumerate(nets):
-        try:
-            ip_network(net)
-        except ValueError:
-            yield invalid_value(f"{at}[{index}]", net, "invalid CIDR")
-            continue
-        if "/" not in net:
+        if not _is_cidr(net):
             yield invalid_value(f"{at}[{index}]", net, "invalid CIDR")
         elif negated and net in _CATCH_ALL:
             detail = "catch-all CIDR in negation creates logical contradiction (matches no traffic)"
             yield invalid_value(f"{at}[{index}]", net, detail)
 
 
+def _is_cidr(net: str) -> bool:
+    try:
+        ip_network(net)
+    except ValueError:
+        return False
+    return "/" in net
+
+
 def _port_problems(port: object, at: str) -> Iterator[Cause]:
-    detail = "port range invalid, port number must be between 1 and 65535"
-    if isinstance(port, int):
-        if not 1 <= port <= 65535:
-            yield invalid_value(at, port, detail)
-        return
     first, colon, last = str(port).partition(":")
-    if colon:
-        if not (first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= 65535):
-            yield invalid_value(at, port, detail)
-    elif first.isdigit() and not 1 <= int(first) <= 65535:
-        yield invalid_value(at, port, detail)
+    if isinstance(port, int):
+        right = 1 <= port <= 65535
+    elif colon:
+        right = first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= 65535
+    else:
+        right = not first.isdigit() or 1 <= int(first) <= 65535
+    detail = "port range invalid, port number must be between 1 and 65535"
+    yield from invalid_if(not right, at, port, detail)
 
 
 def _selector(text: object, at: str, selector_problem: SelectorProblem) -> Iterator[Cause]:
-    if isinstance(text, str) and text and (problem := selector_problem(text)):
-        yield invalid_value(at, text, problem)
+    if isinstance(text, str) and text:
+        yield from malformed(at, text, selector_problem(text))

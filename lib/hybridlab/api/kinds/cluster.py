@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required, unsupported
+from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required
 from hybridlab.api.kinds.pod_security import LEVELS, PREFIX
 from hybridlab.api.kinds.strategy import Strategy, label_problem, with_times
+from hybridlab.api.kinds.values import one_of, unchanged
 
 PROTECTED: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _DATA_KEY = re.compile(r"^[-._a-zA-Z0-9]+$")
@@ -70,25 +71,18 @@ class NodeStrategy(Strategy):
         seen: set[tuple[str, str]] = set()
         for index, taint in enumerate(obj["spec"].get("taints") or ()):
             at = f"metadata.taints[{index}]"  # where the real server looks for it
-            if taint["effect"] not in _EFFECTS:
-                yield unsupported(f"{at}.effect", taint["effect"], _EFFECTS)
+            yield from one_of(f"{at}.effect", taint["effect"], _EFFECTS)
             key = (taint["key"], taint["effect"])
             if key in seen:
                 yield Cause.of(
                     "FieldValueDuplicate", at, taint, "taints must be unique by key and effect pair"
                 )
             seen.add(key)
-        if old is not None:
-            before = old["spec"]
-            if before.get("podCIDR") and obj["spec"].get("podCIDR") != before["podCIDR"]:
-                yield forbidden_field(
-                    "spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'
-                )
-            if before.get("providerID") and obj["spec"].get("providerID") != before["providerID"]:
-                yield forbidden_field(
-                    "spec.providerID",
-                    'node updates may not change providerID except from "" to valid',
-                )
+        before = old["spec"] if old is not None else {}
+        for field, path in (("podCIDR", "spec.podCIDRs"), ("providerID", "spec.providerID")):
+            if before.get(field) and obj["spec"].get(field) != before[field]:
+                detail = f'node updates may not change {field} except from "" to valid'
+                yield forbidden_field(path, detail)
 
 
 _NODE_INFO = (
@@ -122,8 +116,7 @@ class ConfigMapStrategy(Strategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         yield from data_problems(obj, ("data", "binaryData"))
-        shared = set(obj.get("data") or ()) & set(obj.get("binaryData") or ())
-        for key in sorted(shared):
+        for key in sorted(set(obj.get("data") or ()) & set(obj.get("binaryData") or ())):
             yield invalid_value("binaryData", key, "duplicate of key present in data")
         yield from immutable_problems(obj, old, ("data", "binaryData"))
 
@@ -161,8 +154,8 @@ class SecretStrategy(Strategy):
             for key in ("tls.crt", "tls.key"):
                 if key not in data:
                     yield required(f"data[{key}]")
-        if old is not None and old["type"] != obj["type"]:
-            yield invalid_value("type", obj["type"], "field is immutable")
+        if old is not None:
+            yield from unchanged("type", obj["type"], old["type"])
         yield from immutable_problems(obj, old, ("data",))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.errors import Cause, invalid_value, required
 from hybridlab.api.kinds.strategy import (
     Strategy,
     dns_1035_problem,
@@ -16,6 +16,7 @@ from hybridlab.api.kinds.strategy import (
     path_segment_problem,
     subdomain_problem,
 )
+from hybridlab.api.kinds.values import invalid_if, malformed, one_of, unchanged
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.resources import CUSTOM_VERBS, Catalogue, Resource
 from hybridlab.api.store import Change, Key, Store
@@ -60,37 +61,39 @@ class DefinitionStrategy(Strategy):
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]
         names = spec["names"]
-        expected = f"{names['plural']}.{spec['group']}"
-        if obj["metadata"]["name"] != expected:
-            yield invalid_value(
-                "metadata.name", obj["metadata"]["name"], 'must be spec.names.plural+"."+spec.group'
-            )
-        if problem := subdomain_problem(spec["group"]):
-            yield invalid_value("spec.group", spec["group"], problem)
-        if spec["scope"] not in {"Cluster", "Namespaced"}:
-            yield unsupported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
-        if old is not None and old["spec"]["scope"] != spec["scope"]:
-            yield invalid_value("spec.scope", spec["scope"], "field is immutable")
+        name = obj["metadata"]["name"]
+        yield from invalid_if(
+            name != f"{names['plural']}.{spec['group']}",
+            "metadata.name",
+            name,
+            'must be spec.names.plural+"."+spec.group',
+        )
+        yield from malformed("spec.group", spec["group"], subdomain_problem(spec["group"]))
+        yield from one_of("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
+        if old is not None:
+            yield from unchanged("spec.scope", spec["scope"], old["spec"]["scope"])
         approved = "api-approved.kubernetes.io"
         if spec["group"].endswith((".k8s.io", ".kubernetes.io")) and not _annotation(obj, approved):
             detail = f'protected groups must have approval annotation "{approved}"'
             link = "see https://github.com/kubernetes/enhancements/pull/1111"
             yield required(f"metadata.annotations[{approved}]", f"{detail}, {link}")
         versions = spec["versions"]
-        if sum(bool(item.get("storage")) for item in versions) != 1:
-            yield invalid_value(
-                "spec.versions", "", "must have exactly one version marked as storage version"
-            )
-        if spec["conversion"].get("strategy") != "None":
-            yield invalid_value(
-                "spec.conversion.strategy",
-                spec["conversion"].get("strategy"),
-                "not emulated: conversion webhooks",
-            )
+        yield from invalid_if(
+            sum(bool(item.get("storage")) for item in versions) != 1,
+            "spec.versions",
+            "",
+            "must have exactly one version marked as storage version",
+        )
+        conversion = spec["conversion"].get("strategy")
+        yield from invalid_if(
+            conversion != "None",
+            "spec.conversion.strategy",
+            conversion,
+            "not emulated: conversion webhooks",
+        )
         for index, version in enumerate(versions):
             at = f"spec.versions[{index}]"
-            if problem := dns_1035_problem(version["name"]):
-                yield invalid_value(f"{at}.name", version["name"], problem)
+            yield from malformed(f"{at}.name", version["name"], dns_1035_problem(version["name"]))
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema is None:
                 yield required(f"{at}.schema.openAPIV3Schema")
@@ -172,7 +175,6 @@ def resources_of(definition: Obj) -> list[Resource]:
         if not version.get("served", True):
             continue
         subresources = version.get("subresources") or {}
-        scale = subresources.get("scale")
         found.append(
             Resource(
                 group=group,
@@ -193,7 +195,7 @@ def resources_of(definition: Obj) -> list[Resource]:
                 by_crd=True,
                 verbs=CUSTOM_VERBS,
                 columns=tuple(version.get("additionalPrinterColumns") or ()),
-                scale=scale,
+                scale=subresources.get("scale"),
                 structural=(version.get("schema") or {}).get("openAPIV3Schema"),
             )
         )

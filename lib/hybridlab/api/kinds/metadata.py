@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value
+from hybridlab.api.errors import Cause, forbidden_field, invalid_value
 from hybridlab.api.kinds.strategy import subdomain_problem
+from hybridlab.api.kinds.values import invalid_if, malformed
 
 _NAME = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -52,39 +53,49 @@ def value_problem(value: str) -> str | None:
 def label_problems(labels: dict[str, str], at: str) -> Iterator[Cause]:
     """Return what is wrong with a map of labels."""
     for key, value in labels.items():
-        if problem := key_problem(key):
-            yield invalid_value(at, key, problem)
-        if isinstance(value, str) and (problem := value_problem(value)):
-            yield invalid_value(at, value, problem)
+        yield from malformed(at, key, key_problem(key))
+        if isinstance(value, str):
+            yield from malformed(at, value, value_problem(value))
 
 
 def metadata_problems(meta: Obj, old: Obj | None) -> Iterator[Cause]:
     """Return what is wrong with an object's metadata; what did not change is not looked at again."""
-    labels = meta.get("labels")
-    if labels and (old is None or old.get("labels") != labels):
+    old = old or {}
+    labels = meta.get("labels") or {}
+    if old.get("labels") != labels:
         yield from label_problems(labels, "metadata.labels")
-    annotations = meta.get("annotations")
-    if annotations and (old is None or old.get("annotations") != annotations):
-        for key in annotations:
-            if problem := key_problem(key.lower()):
-                yield invalid_value("metadata.annotations", key, problem)
-        if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
-            yield Cause(
-                "FieldValueTooLong",
-                "metadata.annotations",
-                f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes",
-            )
+    annotations = meta.get("annotations") or {}
+    if old.get("annotations") != annotations:
+        yield from _annotation_problems(annotations)
     yield from _owner_problems(meta.get("ownerReferences") or [])
-    for index, finalizer in enumerate(meta.get("finalizers") or ()):
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid_value(f"metadata.finalizers[{index}]", finalizer, detail)
-    if old is not None and "deletionTimestamp" in old:
-        added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
-        if added:
-            found = "[]string{" + ", ".join(f'"{name}"' for name in sorted(added)) + "}"
-            detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {found}"
-            yield Cause("FieldValueForbidden", "metadata.finalizers", f"Forbidden: {detail}")
+    yield from _finalizer_problems(meta.get("finalizers") or [], old)
+
+
+def _annotation_problems(annotations: dict[str, str]) -> Iterator[Cause]:
+    for key in annotations:
+        yield from malformed("metadata.annotations", key, key_problem(key.lower()))
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+        yield Cause(
+            "FieldValueTooLong",
+            "metadata.annotations",
+            f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes",
+        )
+
+
+def _finalizer_problems(finalizers: list[str], old: Obj) -> Iterator[Cause]:
+    """Return what is wrong with finalizers; an object that is being deleted gets no new ones."""
+    for index, finalizer in enumerate(finalizers):
+        yield from invalid_if(
+            "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS,
+            f"metadata.finalizers[{index}]",
+            finalizer,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        )
+    added = set(finalizers) - set(old.get("finalizers") or ())
+    if added and "deletionTimestamp" in old:
+        found = "[]string{" + ", ".join(f'"{name}"' for name in sorted(added)) + "}"
+        detail = "no new finalizers can be added if the object is being deleted"
+        yield forbidden_field("metadata.finalizers", f"{detail}, found new finalizers {found}")
 
 
 _OWNER_FIELDS = (
@@ -99,8 +110,7 @@ def _owner_problems(owners: list[Obj]) -> Iterator[Cause]:
     """Return what is wrong with an object's owner references."""
     for owner in owners:
         for key, detail in _OWNER_FIELDS:
-            if not owner.get(key):
-                yield invalid_value(f"metadata.ownerReferences.{key}", "", detail)
+            yield from invalid_if(not owner.get(key), f"metadata.ownerReferences.{key}", "", detail)
     controllers = [
         f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")
     ]

@@ -1,12 +1,14 @@
 """NetworkPolicies, Endpoints, EndpointSlices, Leases, Events, PodDisruptionBudgets: defaults and checks."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required
 from hybridlab.api.kinds.strategy import Strategy, fill, port_problems
+from hybridlab.api.kinds.values import invalid_if, one_of, unchanged
 from hybridlab.api.kinds.workloads import selector_problems
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -14,13 +16,11 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 def cidr_problem(text: str) -> str | None:
     """Say what is wrong with a CIDR, or None."""
-    try:
+    with suppress(ValueError):
         ip_network(text, strict=False)
-    except ValueError:
-        return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-    return (
-        None if "/" in text else "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-    )
+        if "/" in text:
+            return None
+    return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 class NetworkPolicyStrategy(Strategy):
@@ -39,8 +39,7 @@ class NetworkPolicyStrategy(Strategy):
         spec = obj["spec"]
         yield from selector_problems(spec["podSelector"], "spec.podSelector")
         for index, kind in enumerate(spec["policyTypes"]):
-            if kind not in {"Ingress", "Egress"}:
-                yield unsupported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
+            yield from one_of(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
         for direction, peers in (("ingress", "from"), ("egress", "to")):
             for index, rule in enumerate(spec.get(direction) or ()):
                 at = f"spec.{direction}[{index}]"
@@ -50,12 +49,11 @@ class NetworkPolicyStrategy(Strategy):
                     yield from _peer_problems(peer, f"{at}.{peers}[{number}]")
 
     def warnings(self, obj: Obj) -> Iterable[str]:
-        yield from _ambiguous(obj["spec"])
+        return _ambiguous(obj["spec"])
 
 
 def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
-    if port["protocol"] not in _PROTOCOLS:
-        yield unsupported(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+    yield from one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
     number = port.get("port")
     end = port.get("endPort")
     if isinstance(number, str):
@@ -80,9 +78,7 @@ def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
     if not given:
         yield required(at, "must specify a peer")
     if "ipBlock" in given and len(given) > 1:
-        yield Cause(
-            "FieldValueForbidden", at, "Forbidden: may not specify both ipBlock and another peer"
-        )
+        yield forbidden_field(at, "may not specify both ipBlock and another peer")
     yield from selector_problems(peer.get("podSelector"), f"{at}.podSelector")
     yield from selector_problems(peer.get("namespaceSelector"), f"{at}.namespaceSelector")
     block = peer.get("ipBlock")
@@ -156,14 +152,13 @@ class EndpointSliceStrategy(Strategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         kind = obj["addressType"]
-        if kind not in {"IPv4", "IPv6", "FQDN"}:
-            yield unsupported("addressType", kind, ("FQDN", "IPv4", "IPv6"))
+        yield from one_of("addressType", kind, ("FQDN", "IPv4", "IPv6"))
         for index, endpoint in enumerate(obj["endpoints"]):
             for number, address in enumerate(endpoint.get("addresses") or ()):
                 if kind != "FQDN":
                     yield from _address_problems(address, f"endpoints[{index}].addresses[{number}]")
-        if old is not None and old["addressType"] != kind:
-            yield invalid_value("addressType", kind, "field is immutable")
+        if old is not None:
+            yield from unchanged("addressType", kind, old["addressType"])
 
 
 def _address_problems(address: str, at: str) -> Iterator[Cause]:
@@ -188,10 +183,12 @@ class EventStrategy(Strategy):
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         involved = (obj.get("involvedObject") or {}).get("namespace") or "default"
         namespace = obj["metadata"]["namespace"]
-        if old is None and involved != namespace:
-            yield invalid_value(
-                "involvedObject.namespace", involved, "does not match event.namespace"
-            )
+        return invalid_if(
+            old is None and involved != namespace,
+            "involvedObject.namespace",
+            involved,
+            "does not match event.namespace",
+        )
 
 
 class LeaseStrategy(Strategy):
@@ -202,8 +199,12 @@ class LeaseStrategy(Strategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         seconds = obj["spec"].get("leaseDurationSeconds")
-        if seconds is not None and seconds <= 0:
-            yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+        return invalid_if(
+            seconds is not None and seconds <= 0,
+            "spec.leaseDurationSeconds",
+            seconds,
+            "must be greater than 0",
+        )
 
 
 class DisruptionBudgetStrategy(Strategy):

@@ -14,6 +14,7 @@ from hybridlab.api.errors import (
 )
 from hybridlab.api.kinds.metadata import key_problem, label_problems, value_problem
 from hybridlab.api.kinds.strategy import label_problem, port_problems
+from hybridlab.api.kinds.values import at_least_zero, in_range, invalid_if, malformed, one_of
 from hybridlab.api.kinds.windows_user import user_name_problems
 from hybridlab.api.quantities import quantity
 
@@ -36,29 +37,19 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
     if not spec.get("containers"):
         yield required(f"{at}.containers")
     seen: set[str] = set()
-    for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            here = f"{at}.{group}[{index}]"
-            yield from _container_problems(
-                container, here, names, spec, init=group == "initContainers"
-            )
-            if container.get("name") in seen:
-                yield duplicate(f"{here}.name", container["name"])
-            seen.add(container.get("name", ""))
-    if spec.get("restartPolicy") not in _RESTART:
-        yield unsupported(f"{at}.restartPolicy", spec.get("restartPolicy"), _RESTART)
-    if spec.get("dnsPolicy") not in _DNS:
-        yield unsupported(f"{at}.dnsPolicy", spec.get("dnsPolicy"), _DNS)
-    elif spec["dnsPolicy"] == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
-        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-        yield required(f"{at}.dnsConfig.nameservers", detail)
+    for group, here, container in _containers(spec, at):
+        yield from _container_problems(container, here, names, spec, init=group == "initContainers")
+        if container.get("name") in seen:
+            yield duplicate(f"{here}.name", container["name"])
+        seen.add(container.get("name", ""))
+    yield from one_of(f"{at}.restartPolicy", spec.get("restartPolicy"), _RESTART)
+    yield from _dns_problems(spec, at)
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= _MOST_SECONDS:
-        detail = f"must be between 1 and {_MOST_SECONDS}, inclusive"
-        yield invalid_value(f"{at}.activeDeadlineSeconds", deadline, detail)
+    if deadline is not None:
+        yield from in_range(f"{at}.activeDeadlineSeconds", deadline, 1, _MOST_SECONDS)
     yield from label_problems(spec.get("nodeSelector") or {}, f"{at}.nodeSelector")
-    if spec.get("hostname") and (problem := label_problem(spec["hostname"])):
-        yield invalid_value(f"{at}.hostname", spec["hostname"], problem)
+    if spec.get("hostname"):
+        yield from malformed(f"{at}.hostname", spec["hostname"], label_problem(spec["hostname"]))
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration_problems(toleration, f"{at}.tolerations[{index}]")
     yield from _affinity_problems(spec.get("affinity") or {}, f"{at}.affinity")
@@ -67,16 +58,35 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
     yield from _host_process_problems(spec, at)
 
 
+def _containers(spec: Obj, at: str) -> Iterator[tuple[str, str, Obj]]:
+    """Yield the list, the path and the container itself of containers and init containers."""
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            yield group, f"{at}.{group}[{index}]", container
+
+
+def _dns_problems(spec: Obj, at: str) -> Iterator[Cause]:
+    if spec.get("dnsPolicy") not in _DNS:
+        yield unsupported(f"{at}.dnsPolicy", spec.get("dnsPolicy"), _DNS)
+    elif spec["dnsPolicy"] == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{at}.dnsConfig.nameservers", detail)
+
+
+def _name_problems(name: str, at: str) -> Iterator[Cause]:
+    if not name:
+        yield required(at)
+    else:
+        yield from malformed(at, name, label_problem(name))
+
+
 def _unique_names(items: list[Any], at: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, item in enumerate(items):
         name = item.get("name", "")
         here = f"{at}[{index}].name"
-        if not name:
-            yield required(here)
-        elif problem := label_problem(name):
-            yield invalid_value(here, name, problem)
-        elif name in seen:
+        yield from _name_problems(name, here)
+        if name in seen and label_problem(name) is None:
             yield duplicate(here, name)
         seen.add(name)
 
@@ -84,18 +94,13 @@ def _unique_names(items: list[Any], at: str) -> Iterator[Cause]:
 def _container_problems(
     container: Obj, at: str, volumes: set[Any], spec: Obj, *, init: bool
 ) -> Iterator[Cause]:
-    name = container.get("name", "")
-    if not name:
-        yield required(f"{at}.name")
-    elif problem := label_problem(name):
-        yield invalid_value(f"{at}.name", name, problem)
+    yield from _name_problems(container.get("name", ""), f"{at}.name")
     image = container.get("image", "")
     if not image:
         yield required(f"{at}.image")
     elif image != image.strip():
         yield invalid_value(f"{at}.image", image, "must not have leading or trailing whitespace")
-    if container.get("imagePullPolicy") not in _PULL:
-        yield unsupported(f"{at}.imagePullPolicy", container.get("imagePullPolicy"), _PULL)
+    yield from one_of(f"{at}.imagePullPolicy", container.get("imagePullPolicy"), _PULL)
     yield from _port_problems(container.get("ports") or [], at, spec)
     yield from _environment_problems(container, at, volumes)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -121,12 +126,15 @@ def _resource_problems(resources: Obj, at: str) -> Iterator[Cause]:
     for group, amounts in (("limits", limits), ("requests", requests)):
         for resource, amount in amounts.items():
             here = f"{at}.{group}[{resource}]"
-            if "/" not in resource and resource not in _RESOURCES and "hugepages-" not in resource:
-                yield invalid_value(
-                    here, resource, "must be a standard resource type or fully qualified"
-                )
-            if quantity(amount) < 0:
-                yield invalid_value(here, amount, "must be greater than or equal to 0")
+            yield from invalid_if(
+                "/" not in resource and resource not in _RESOURCES and "hugepages-" not in resource,
+                here,
+                resource,
+                "must be a standard resource type or fully qualified",
+            )
+            yield from invalid_if(
+                quantity(amount) < 0, here, amount, "must be greater than or equal to 0"
+            )
     for resource, amount in requests.items():
         limit = limits.get(resource)
         if limit is not None and quantity(amount) > quantity(limit):
@@ -147,8 +155,8 @@ def _environment_problems(container: Obj, at: str, volumes: set[Any]) -> Iterato
         here = f"{at}.volumeMounts[{index}]"
         if mount.get("name") not in volumes:
             yield Cause.of("FieldValueNotFound", f"{here}.name", mount.get("name", ""), "")
-        if mount.get("mountPath") in paths:
-            yield invalid_value(f"{here}.mountPath", mount["mountPath"], "must be unique")
+        path = mount.get("mountPath")
+        yield from invalid_if(path in paths, f"{here}.mountPath", path, "must be unique")
         paths.add(mount.get("mountPath", ""))
 
 
@@ -159,19 +167,17 @@ def _port_problems(ports: list[Obj], at: str, spec: Obj) -> Iterator[Cause]:
         number = port.get("containerPort", 0)
         if number == 0:
             yield required(f"{here}.containerPort")
-        elif not 1 <= number <= 65535:
-            yield invalid_value(
-                f"{here}.containerPort", number, "must be between 1 and 65535, inclusive"
-            )
-        if "hostPort" in port and not 1 <= port["hostPort"] <= 65535:
-            yield invalid_value(
-                f"{here}.hostPort", port["hostPort"], "must be between 1 and 65535, inclusive"
-            )
-        if spec.get("hostNetwork") and port.get("hostPort", number) != number:
-            detail = "must match `containerPort` when `hostNetwork` is true"
-            yield invalid_value(f"{here}.hostPort", port["hostPort"], detail)
-        if port.get("protocol") not in _PROTOCOLS:
-            yield unsupported(f"{here}.protocol", port.get("protocol"), _PROTOCOLS)
+        else:
+            yield from in_range(f"{here}.containerPort", number, 1, 65535)
+        if "hostPort" in port:
+            yield from in_range(f"{here}.hostPort", port["hostPort"], 1, 65535)
+        yield from invalid_if(
+            spec.get("hostNetwork") and port.get("hostPort", number) != number,
+            f"{here}.hostPort",
+            port.get("hostPort"),
+            "must match `containerPort` when `hostNetwork` is true",
+        )
+        yield from one_of(f"{here}.protocol", port.get("protocol"), _PROTOCOLS)
         name = port.get("name")
         if name:
             yield from port_problems(name, f"{here}.name")
@@ -194,11 +200,10 @@ def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
     for extra in handlers[1:]:
         yield forbidden_field(f"{at}.{extra}", "may not specify more than 1 handler type")
     yield from _handler_ports(probe, at)
-    if once and probe.get("successThreshold", 1) != 1:
-        yield invalid_value(f"{at}.successThreshold", probe["successThreshold"], "must be 1")
+    threshold = probe.get("successThreshold", 1)
+    yield from invalid_if(once and threshold != 1, f"{at}.successThreshold", threshold, "must be 1")
     for name in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "failureThreshold"):
-        if probe.get(name, 0) < 0:
-            yield invalid_value(f"{at}.{name}", probe[name], "must be greater than or equal to 0")
+        yield from at_least_zero(f"{at}.{name}", probe.get(name, 0))
     if "exec" in probe and not (probe["exec"] or {}).get("command"):
         yield required(f"{at}.exec.command")
 
@@ -206,14 +211,14 @@ def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
 def _toleration_problems(toleration: Obj, at: str) -> Iterator[Cause]:
     key = toleration.get("key", "")
     operator = toleration.get("operator", "")
-    if key and (problem := key_problem(key)):
-        yield invalid_value(f"{at}.key", key, problem)
-    if not key and operator != "Exists":
-        yield invalid_value(
-            f"{at}.operator",
-            operator,
-            'operator must be Exists when `key` is empty, which means "match all values and all keys"',
-        )
+    if key:
+        yield from malformed(f"{at}.key", key, key_problem(key))
+    yield from invalid_if(
+        not key and operator != "Exists",
+        f"{at}.operator",
+        operator,
+        'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+    )
     if operator not in {"", "Equal", "Exists"}:
         yield unsupported(f"{at}.operator", operator, ("Equal", "Exists"))
     elif operator == "Exists" and toleration.get("value"):
@@ -222,12 +227,14 @@ def _toleration_problems(toleration: Obj, at: str) -> Iterator[Cause]:
     elif toleration.get("value") and (problem := value_problem(toleration["value"])):
         yield invalid_value(f"{at}.operator", toleration["value"], problem)
     effect = toleration.get("effect", "")
-    if effect and effect not in _EFFECTS:
-        yield unsupported(f"{at}.effect", effect, _EFFECTS)
-    if "tolerationSeconds" in toleration and effect != "NoExecute":
-        yield invalid_value(
-            f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        )
+    if effect:
+        yield from one_of(f"{at}.effect", effect, _EFFECTS)
+    yield from invalid_if(
+        "tolerationSeconds" in toleration and effect != "NoExecute",
+        f"{at}.effect",
+        effect,
+        "effect must be 'NoExecute' when `tolerationSeconds` is set",
+    )
 
 
 def _affinity_problems(affinity: Obj, at: str) -> Iterator[Cause]:
@@ -239,11 +246,12 @@ def _affinity_problems(affinity: Obj, at: str) -> Iterator[Cause]:
             yield required(here, "must have at least one node selector term")
         for index, term in enumerate(needed.get("nodeSelectorTerms") or ()):
             for number, item in enumerate(term.get("matchExpressions") or ()):
-                if item.get("operator") not in _NODE_OPERATORS:
-                    field = f"{here}[{index}].matchExpressions[{number}].operator"
-                    yield invalid_value(
-                        field, item.get("operator", ""), "not a valid selector operator"
-                    )
+                yield from invalid_if(
+                    item.get("operator") not in _NODE_OPERATORS,
+                    f"{here}[{index}].matchExpressions[{number}].operator",
+                    item.get("operator", ""),
+                    "not a valid selector operator",
+                )
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = (affinity.get(kind) or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
@@ -276,26 +284,23 @@ def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
         yield required(f"{at}.os.name")
     elif name not in {"linux", "windows"}:
         yield unsupported(f"{at}.os", name, ("linux", "windows"))
-    context = spec.get("securityContext") or {}
     if name == "windows":
         for field in _POD_FIELDS_NOT_ON_WINDOWS:
             if spec.get(field) or (field == "hostUsers" and field in spec):
                 yield forbidden_field(f"{at}.{field}", _ON_WINDOWS)
-        for field in _POD_CONTEXT_NOT_ON_WINDOWS:
+    contexts = [
+        (at, spec, _POD_CONTEXT_NOT_ON_WINDOWS),
+        *((here, own, _CONTEXT_NOT_ON_WINDOWS) for _, here, own in _containers(spec, at)),
+    ]
+    for here, holder, not_on_windows in contexts:
+        context = holder.get("securityContext") or {}
+        foreign, detail = {
+            "windows": (not_on_windows, _ON_WINDOWS),
+            "linux": (("windowsOptions",), _NOT_ON_LINUX),
+        }.get(name, ((), ""))
+        for field in foreign:
             if context.get(field) is not None:
-                yield forbidden_field(f"{at}.securityContext.{field}", _ON_WINDOWS)
-    elif name == "linux" and context.get("windowsOptions") is not None:
-        yield forbidden_field(f"{at}.securityContext.windowsOptions", _NOT_ON_LINUX)
-    for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            own = container.get("securityContext") or {}
-            here = f"{at}.{group}[{index}].securityContext"
-            if name == "windows":
-                for field in _CONTEXT_NOT_ON_WINDOWS:
-                    if own.get(field) is not None:
-                        yield forbidden_field(f"{here}.{field}", _ON_WINDOWS)
-            elif name == "linux" and own.get("windowsOptions") is not None:
-                yield forbidden_field(f"{here}.windowsOptions", _NOT_ON_LINUX)
+                yield forbidden_field(f"{here}.securityContext.{field}", detail)
 
 
 def host_process(container: Obj, spec: Obj) -> bool:
@@ -312,9 +317,16 @@ def _host_process_problems(spec: Obj, at: str) -> Iterator[Cause]:
     flags = [host_process(container, spec) for container in containers]
     if not any(flags):
         return
-    if not all(flags):
-        detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
-        yield invalid_value(f"{at}", "", detail)
-    if not spec.get("hostNetwork"):
-        detail = "hostNetwork must be true if pod contains any hostProcess containers"
-        yield invalid_value(f"{at}.hostNetwork", False, detail)
+    yield from invalid_if(
+        not all(flags),
+        at,
+        "",
+        "If pod contains any hostProcess containers "
+        "then all containers must be HostProcess containers",
+    )
+    yield from invalid_if(
+        not spec.get("hostNetwork"),
+        f"{at}.hostNetwork",
+        False,
+        "hostNetwork must be true if pod contains any hostProcess containers",
+    )

@@ -9,7 +9,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.kinds.strategy import fill
 
 _VOLUME_MODES = ("configMap", "secret", "projected", "downwardAPI")
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBES = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
 NOT_READY_SECONDS = 300
 """How long a pod stays on a node that is gone or not ready, seconds (DefaultTolerationSeconds)."""
 
@@ -44,30 +44,31 @@ def _default_container(container: Obj, *, host_network: bool) -> None:
     tag = image.rpartition("/")[2].partition(":")[2] if "@" not in image else "digest"
     container.setdefault("imagePullPolicy", "Always" if tag in {"", "latest"} else "IfNotPresent")
     resources = container.setdefault("resources", {})
-    limits = resources.get("limits")
-    if limits:
-        requests = resources.setdefault("requests", {})
-        for name, amount in limits.items():
-            requests.setdefault(name, amount)
+    if resources.get("limits"):
+        fill(resources.setdefault("requests", {}), **resources["limits"])
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
         if host_network and "containerPort" in port:
             port.setdefault("hostPort", port["containerPort"])
     for variable in container.get("env") or ():
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference is not None:
-            reference.setdefault("apiVersion", "v1")
-    for name in _PROBES:
-        if name in container:
-            _default_probe(container[name])
+        _default_field_reference(variable.get("valueFrom") or {})
+    _default_handlers(container)
+
+
+def _default_field_reference(source: Obj) -> None:
+    if source.get("fieldRef") is not None:
+        source["fieldRef"].setdefault("apiVersion", "v1")
+
+
+def _default_handlers(container: Obj) -> None:
+    """Fill in the probes and the lifecycle hooks of a container."""
+    for name in _PROBES & container.keys():
+        probe = container[name]
+        fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+        _default_http(probe)
     for hook in (container.get("lifecycle") or {}).values():
         if isinstance(hook, dict):
             _default_http(hook)
-
-
-def _default_probe(probe: Obj) -> None:
-    fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
-    _default_http(probe)
 
 
 def _default_http(handler: Obj) -> None:
@@ -89,10 +90,8 @@ def _default_volume(volume: Obj) -> None:
     for source in (volume.get("projected") or {}).get("sources") or ():
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
-    items = (volume.get("downwardAPI") or {}).get("items") or ()
-    for item in items:
-        if "fieldRef" in item:
-            item["fieldRef"].setdefault("apiVersion", "v1")
+    for item in (volume.get("downwardAPI") or {}).get("items") or ():
+        _default_field_reference(item)
 
 
 def default_tolerations(spec: Obj) -> None:

@@ -5,6 +5,8 @@ plugin.  ``warn`` gives warnings.  ``audit`` and pinned versions of the standard
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.kinds.pod_checks import host_process
@@ -30,23 +32,19 @@ _RESTRICTED_VOLUMES = {
 
 def violations(level: str, spec: Obj) -> list[str]:
     """Return what in a pod's spec a level forbids, each as the real plugin words it."""
-    if level == "baseline":
-        return list(_baseline(spec))
-    if level == "restricted":
-        return [*_baseline(spec), *_restricted(spec)]
-    return []
+    controls = {"baseline": _BASELINE, "restricted": (*_BASELINE, *_RESTRICTED)}.get(level, ())
+    return [words for control in controls for words in control(spec)]
 
 
 def _containers(spec: Obj, *groups: str) -> list[Obj]:
     return [container for group in groups for container in spec.get(group) or ()]
 
 
-def _whose(spec: Obj, wrong: Callable[[Obj], object]) -> list[str]:
-    """Names of the containers whose security context is wrong."""
-    every = _containers(spec, *_GROUPS)
+def _with_context(spec: Obj, wrong: Callable[[Obj], object]) -> list[str]:
+    """Return the names of the containers with a security context that is ``wrong``."""
     return [
         container.get("name", "")
-        for container in every
+        for container in _containers(spec, *_GROUPS)
         if wrong(container.get("securityContext") or {})
     ]
 
@@ -60,54 +58,62 @@ def _extra_capabilities(context: Obj) -> set[str]:
     return set((context.get("capabilities") or {}).get("add") or ()) - _BASELINE_CAPABILITIES
 
 
-def _unconfined(context: Obj) -> bool:
-    return (context.get("seccompProfile") or {}).get("type") == "Unconfined"
+@dataclass(frozen=True)
+class _ContextControl:
+    """A control of the security contexts of a pod's containers."""
+
+    wrong: Callable[[Obj], object]
+    """Says whether a security context breaks the control."""
+    words: str
+    """How the plugin words the violation; ``{who}`` stands for the containers, or the pod."""
+    linux_only: bool = False
+    pod: Literal["ignored", "excuses", "counts"] = "ignored"
+    """The pod's own context does not matter, excuses its containers, or counts as theirs do."""
+
+    def __call__(self, spec: Obj) -> Iterator[str]:
+        if self.linux_only and (spec.get("os") or {}).get("name") == "windows":
+            return
+        names = _with_context(spec, self.wrong)
+        violated: object = names
+        if self.pod == "excuses":
+            violated = names and self.wrong(spec.get("securityContext") or {})
+        elif self.pod == "counts":
+            violated = names or self.wrong(spec.get("securityContext") or {})
+        if violated:
+            yield self.words.format(who=_who(names) if names else "pod")
 
 
-def _keeps_capabilities(context: Obj) -> bool:
-    return "ALL" not in ((context.get("capabilities") or {}).get("drop") or ())
-
-
-def _baseline(spec: Obj) -> Iterator[str]:
-    pod = spec.get("securityContext") or {}
+def _host_namespaces(spec: Obj) -> Iterator[str]:
     if spaces := [
         f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)
     ]:
         yield f"host namespaces ({', '.join(spaces)})"
-    if privileged := _whose(spec, lambda context: context.get("privileged")):
-        yield f"privileged ({_who(privileged)} must not set securityContext.privileged=true)"
-    if adding := _whose(spec, _extra_capabilities):
-        contexts = (one.get("securityContext") or {} for one in _containers(spec, *_GROUPS))
+
+
+def _added_capabilities(spec: Obj) -> Iterator[str]:
+    if adding := _with_context(spec, _extra_capabilities):
+        contexts = [item.get("securityContext") or {} for item in _containers(spec, *_GROUPS)]
         listed = ", ".join(
             f'"{item}"' for item in sorted(set().union(*map(_extra_capabilities, contexts)))
         )
         yield f"non-default capabilities ({_who(adding)} must not include {listed} in securityContext.capabilities.add)"
+
+
+def _host_paths(spec: Obj) -> Iterator[str]:
     if paths := [
         f'"{volume["name"]}"'
         for volume in spec.get("volumes") or ()
         if volume.get("hostPath") is not None
     ]:
         yield f"hostPath volumes (volume{'s' if len(paths) > 1 else ''} {', '.join(paths)})"
-    every = _containers(spec, "initContainers", "containers")
-    yield from _host_ports(every)
-    if hosts := [container["name"] for container in every if host_process(container, spec)]:
-        who = "pod" if (pod.get("windowsOptions") or {}).get("hostProcess") else _who(hosts)
-        yield f"hostProcess ({who} must not set securityContext.windowsOptions.hostProcess=true)"
-    if sysctls := [
-        item["name"] for item in pod.get("sysctls") or () if item.get("name") not in _SAFE_SYSCTLS
-    ]:
-        yield f"forbidden sysctls ({', '.join(sysctls)})"
-    if (unconfined := _whose(spec, _unconfined)) or _unconfined(pod):
-        who = _who(unconfined) if unconfined else "pod"
-        yield f'seccompProfile ({who} must not set securityContext.seccompProfile.type to "Unconfined")'
 
 
-def _host_ports(containers: list[Obj]) -> Iterator[str]:
+def _host_ports(spec: Obj) -> Iterator[str]:
     used = {
-        one.get("name", ""): [
-            port["hostPort"] for port in one.get("ports") or () if port.get("hostPort")
+        container.get("name", ""): [
+            port["hostPort"] for port in container.get("ports") or () if port.get("hostPort")
         ]
-        for one in containers
+        for container in _containers(spec, "initContainers", "containers")
     }
     ports = [str(port) for found in used.values() for port in found]
     names = [name for name, found in used.items() if found]
@@ -117,16 +123,23 @@ def _host_ports(containers: list[Obj]) -> Iterator[str]:
         yield f"hostPort ({_who(names)} {verb} hostPort{plural} {', '.join(dict.fromkeys(ports))})"
 
 
-def _restricted(spec: Obj) -> Iterator[str]:
+def _host_processes(spec: Obj) -> Iterator[str]:
+    every = _containers(spec, "initContainers", "containers")
+    if hosts := [container["name"] for container in every if host_process(container, spec)]:
+        pod = spec.get("securityContext") or {}
+        who = "pod" if (pod.get("windowsOptions") or {}).get("hostProcess") else _who(hosts)
+        yield f"hostProcess ({who} must not set securityContext.windowsOptions.hostProcess=true)"
+
+
+def _sysctls(spec: Obj) -> Iterator[str]:
     pod = spec.get("securityContext") or {}
-    linux = (spec.get("os") or {}).get("name") != "windows"
-    if linux and (
-        whose := _whose(spec, lambda context: context.get("allowPrivilegeEscalation") is not False)
-    ):
-        words = f"({_who(whose)} must set securityContext.allowPrivilegeEscalation=false)"
-        yield f"allowPrivilegeEscalation != false {words}"
-    if linux and (whose := _whose(spec, _keeps_capabilities)):
-        yield f'unrestricted capabilities ({_who(whose)} must set securityContext.capabilities.drop=["ALL"])'
+    if sysctls := [
+        item["name"] for item in pod.get("sysctls") or () if item.get("name") not in _SAFE_SYSCTLS
+    ]:
+        yield f"forbidden sysctls ({', '.join(sysctls)})"
+
+
+def _volume_types(spec: Obj) -> Iterator[str]:
     others = [
         volume for volume in spec.get("volumes") or () if not _RESTRICTED_VOLUMES & volume.keys()
     ]
@@ -134,14 +147,53 @@ def _restricted(spec: Obj) -> Iterator[str]:
         f'volume "{volume["name"]}"' for volume in others if volume.get("hostPath") is None
     ]:
         yield f"restricted volume types ({', '.join(volumes)})"
-    root = _whose(spec, lambda context: context.get("runAsNonRoot") is not True)
-    if root and pod.get("runAsNonRoot") is not True:
-        yield f"runAsNonRoot != true (pod or {_who(root)} must set securityContext.runAsNonRoot=true)"
-    if (zero := _whose(spec, lambda context: context.get("runAsUser") == 0)) or pod.get(
-        "runAsUser"
-    ) == 0:
-        yield f"runAsUser=0 ({_who(zero) if zero else 'pod'} must not set runAsUser=0)"
-    free = _whose(spec, lambda context: not context.get("seccompProfile"))
-    if linux and free and not pod.get("seccompProfile"):
-        words = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
-        yield f"seccompProfile (pod or {_who(free)} {words})"
+
+
+_BASELINE: tuple[Callable[[Obj], Iterator[str]], ...] = (
+    _host_namespaces,
+    _ContextControl(
+        lambda context: context.get("privileged"),
+        "privileged ({who} must not set securityContext.privileged=true)",
+    ),
+    _added_capabilities,
+    _host_paths,
+    _host_ports,
+    _host_processes,
+    _sysctls,
+    _ContextControl(
+        lambda context: (context.get("seccompProfile") or {}).get("type") == "Unconfined",
+        'seccompProfile ({who} must not set securityContext.seccompProfile.type to "Unconfined")',
+        pod="counts",
+    ),
+)
+_RESTRICTED: tuple[Callable[[Obj], Iterator[str]], ...] = (
+    _ContextControl(
+        lambda context: context.get("allowPrivilegeEscalation") is not False,
+        "allowPrivilegeEscalation != false "
+        "({who} must set securityContext.allowPrivilegeEscalation=false)",
+        linux_only=True,
+    ),
+    _ContextControl(
+        lambda context: "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()),
+        'unrestricted capabilities ({who} must set securityContext.capabilities.drop=["ALL"])',
+        linux_only=True,
+    ),
+    _volume_types,
+    _ContextControl(
+        lambda context: context.get("runAsNonRoot") is not True,
+        "runAsNonRoot != true (pod or {who} must set securityContext.runAsNonRoot=true)",
+        pod="excuses",
+    ),
+    _ContextControl(
+        lambda context: context.get("runAsUser") == 0,
+        "runAsUser=0 ({who} must not set runAsUser=0)",
+        pod="counts",
+    ),
+    _ContextControl(
+        lambda context: not context.get("seccompProfile"),
+        "seccompProfile (pod or {who} must set securityContext.seccompProfile.type to "
+        '"RuntimeDefault" or "Localhost")',
+        linux_only=True,
+        pod="excuses",
+    ),
+)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.errors import Cause, invalid_value, required
 from hybridlab.api.kinds.strategy import Strategy, path_segment_problem
+from hybridlab.api.kinds.values import invalid_if, one_of
 
 GROUP = "rbac.authorization.k8s.io"
 
@@ -29,12 +30,18 @@ class RoleStrategy(Strategy):
                 yield required(f"{at}.verbs", "verbs must contain at least one value")
             paths = rule.get("nonResourceURLs")
             if paths:
-                if not self._cluster:
-                    detail = "namespaced rules cannot apply to non-resource URLs"
-                    yield invalid_value(f"{at}.nonResourceURLs", paths, detail)
-                if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                    detail = "rules cannot apply to both regular resources and non-resource URLs"
-                    yield invalid_value(f"{at}.nonResourceURLs", paths, detail)
+                yield from invalid_if(
+                    not self._cluster,
+                    f"{at}.nonResourceURLs",
+                    paths,
+                    "namespaced rules cannot apply to non-resource URLs",
+                )
+                yield from invalid_if(
+                    rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"),
+                    f"{at}.nonResourceURLs",
+                    paths,
+                    "rules cannot apply to both regular resources and non-resource URLs",
+                )
                 continue
             if not rule.get("apiGroups"):
                 yield required(
@@ -64,16 +71,12 @@ class BindingStrategy(Strategy):
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         role = obj["roleRef"]
         allowed = ("ClusterRole",) if self._cluster else ("ClusterRole", "Role")
-        if role["kind"] not in allowed:
-            yield unsupported("roleRef.kind", role["kind"], allowed)
+        yield from one_of("roleRef.kind", role["kind"], allowed)
         if not role.get("name"):
             yield required("roleRef.name")
         for index, subject in enumerate(obj.get("subjects") or ()):
             at = f"subjects[{index}]"
-            if subject["kind"] not in {"ServiceAccount", "User", "Group"}:
-                yield unsupported(
-                    f"{at}.kind", subject["kind"], ("ServiceAccount", "User", "Group")
-                )
+            yield from one_of(f"{at}.kind", subject["kind"], ("ServiceAccount", "User", "Group"))
             if subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
                 yield required(f"{at}.namespace")
         if old is not None and old["roleRef"] != role:

@@ -7,6 +7,7 @@ Single-stack IPv4, as the lab's network is.
 import random
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
+from itertools import chain
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import (
@@ -17,7 +18,6 @@ from hybridlab.api.errors import (
     invalid,
     invalid_value,
     required,
-    unsupported,
 )
 from hybridlab.api.kinds.metadata import label_problems
 from hybridlab.api.kinds.strategy import (
@@ -28,10 +28,13 @@ from hybridlab.api.kinds.strategy import (
     port_problems,
     subdomain_problem,
 )
+from hybridlab.api.kinds.values import in_range, invalid_if, one_of
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _POLICIES = ("Cluster", "Local")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_WITH_NODE_PORTS = frozenset({"NodePort", "LoadBalancer"})
 STICKY_SECONDS = 10800
 """Default of sessionAffinityConfig.clientIP.timeoutSeconds."""
 
@@ -71,7 +74,7 @@ class ServiceStrategy(Strategy):
         if kind == "ExternalName":
             return
         spec.setdefault("internalTrafficPolicy", "Cluster")
-        if kind in {"NodePort", "LoadBalancer"} or spec.get("externalIPs"):
+        if kind in _WITH_NODE_PORTS or spec.get("externalIPs"):
             spec.setdefault("externalTrafficPolicy", "Cluster")
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
@@ -89,37 +92,11 @@ class ServiceStrategy(Strategy):
         spec = obj["spec"]
         before = old["spec"]
         if "ExternalName" not in {spec["type"], before["type"]}:
-            if not spec.get("clusterIP"):
-                spec["clusterIP"] = before.get("clusterIP", "")
-                spec["clusterIPs"] = before.get("clusterIPs") or [spec["clusterIP"]]
-            elif spec.get("clusterIP") != before.get("clusterIP") and spec.get(
-                "clusterIPs"
-            ) == before.get("clusterIPs"):
-                spec["clusterIPs"] = [spec["clusterIP"]]
-            known = {
-                (port.get("protocol"), port["port"]): port.get("nodePort")
-                for port in before.get("ports") or ()
-            }
-            for port in spec.get("ports") or () if spec["type"] != "ClusterIP" else ():
-                if not port.get("nodePort") and known.get((port.get("protocol"), port["port"])):
-                    port["nodePort"] = known[port["protocol"], port["port"]]
-        if spec["type"] in {"ClusterIP", "ExternalName"} and before["type"] in {
-            "NodePort",
-            "LoadBalancer",
-        }:
-            if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
-                spec.pop("externalTrafficPolicy", None)
-            spec.pop("allocateLoadBalancerNodePorts", None)
-            for port in spec.get("ports") or ():
-                port.pop("nodePort", None)
+            _keep_allocated(spec, before)
+        if before["type"] in _WITH_NODE_PORTS and spec["type"] in {"ClusterIP", "ExternalName"}:
+            _release_node_ports(spec, before)
         if spec["type"] == "ExternalName" and before["type"] != "ExternalName":
-            for key in (
-                "clusterIP",
-                "clusterIPs",
-                "ipFamilies",
-                "ipFamilyPolicy",
-                "internalTrafficPolicy",
-            ):
+            for key in _ONLY_WITH_ADDRESS:
                 spec.pop(key, None)
         self._allocate(obj, old)
 
@@ -136,7 +113,7 @@ class ServiceStrategy(Strategy):
         elif spec["clusterIP"] != "None":
             causes.extend(self._address_problems(spec["clusterIP"], me))
         spec["clusterIPs"] = [spec["clusterIP"]]
-        if spec["type"] in {"NodePort", "LoadBalancer"}:
+        if spec["type"] in _WITH_NODE_PORTS:
             taken: set[tuple[str, int]] = set()
             for index, port in enumerate(spec.get("ports") or ()):
                 key = (port["protocol"], port.get("nodePort", 0))
@@ -156,11 +133,8 @@ class ServiceStrategy(Strategy):
             max(16, size // 16), 256
         )  # left for addresses that users ask for, as the real allocator does
         start = reserved if size > 2 * reserved else 1
-        for _ in range(32):
-            address = str(self._network[self._random.randrange(start, size - 1)])
-            if address not in self._addresses:
-                return address
-        for number in range(1, size - 1):
+        tries = (self._random.randrange(start, size - 1) for _ in range(32))
+        for number in chain(tries, range(1, size - 1)):
             address = str(self._network[number])
             if address not in self._addresses:
                 return address
@@ -181,11 +155,8 @@ class ServiceStrategy(Strategy):
             )
 
     def _free_port(self, protocol: str, taken: set[tuple[str, int]]) -> int:
-        for _ in range(32):
-            number = self._random.randint(self._first_port, self._last_port)
-            if (protocol, number) not in self._ports and (protocol, number) not in taken:
-                return number
-        for number in range(self._first_port, self._last_port + 1):
+        tries = (self._random.randint(self._first_port, self._last_port) for _ in range(32))
+        for number in chain(tries, range(self._first_port, self._last_port + 1)):
             if (protocol, number) not in self._ports and (protocol, number) not in taken:
                 return number
         raise internal(f"failed to allocate a nodePort: range {self._range} is full")
@@ -214,10 +185,8 @@ class ServiceStrategy(Strategy):
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]
         kind = spec["type"]
-        if kind not in TYPES:
-            yield unsupported("spec.type", kind, TYPES)
-        if spec["sessionAffinity"] not in {"ClientIP", "None"}:
-            yield unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
+        yield from one_of("spec.type", kind, TYPES)
+        yield from one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
         yield from label_problems(spec.get("selector") or {}, "spec.selector")
         if kind == "ExternalName":
             if not spec.get("externalName"):
@@ -236,39 +205,74 @@ class ServiceStrategy(Strategy):
         yield from _ports_problems(spec)
 
 
+_ONLY_WITH_ADDRESS = (
+    "clusterIP",
+    "clusterIPs",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "internalTrafficPolicy",
+)
+
+
+def _keep_allocated(spec: Obj, before: Obj) -> None:
+    """Keep the address and the node ports that an update does not name."""
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = before.get("clusterIP", "")
+        spec["clusterIPs"] = before.get("clusterIPs") or [spec["clusterIP"]]
+    elif spec["clusterIP"] != before.get("clusterIP") and spec.get("clusterIPs") == before.get(
+        "clusterIPs"
+    ):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    if spec["type"] == "ClusterIP":
+        return
+    known = {
+        (port.get("protocol"), port["port"]): port.get("nodePort")
+        for port in before.get("ports") or ()
+    }
+    for port in spec.get("ports") or ():
+        number = known.get((port.get("protocol"), port["port"]))
+        if number and not port.get("nodePort"):
+            port["nodePort"] = number
+
+
+def _release_node_ports(spec: Obj, before: Obj) -> None:
+    """Drop what a Service without node ports may not have."""
+    if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+        spec.pop("externalTrafficPolicy", None)
+    spec.pop("allocateLoadBalancerNodePorts", None)
+    for port in spec.get("ports") or ():
+        port.pop("nodePort", None)
+
+
 def _traffic_problems(spec: Obj) -> Iterator[Cause]:
     """Return what is wrong with where a Service's traffic may go."""
     external = spec.get("externalTrafficPolicy")
-    reachable = spec["type"] in {"NodePort", "LoadBalancer"} or (
+    reachable = spec["type"] in _WITH_NODE_PORTS or (
         spec["type"] == "ClusterIP" and bool(spec.get("externalIPs"))
     )
     if external and not reachable:
         detail = "may only be set for externally-accessible services"
         yield invalid_value("spec.externalTrafficPolicy", external, detail)
-    elif external and external not in _POLICIES:
-        yield unsupported("spec.externalTrafficPolicy", external, _POLICIES)
+    elif external:
+        yield from one_of("spec.externalTrafficPolicy", external, _POLICIES)
     internal_policy = spec.get("internalTrafficPolicy")
-    if internal_policy is not None and internal_policy not in _POLICIES:
-        yield unsupported("spec.internalTrafficPolicy", internal_policy, _POLICIES)
+    if internal_policy is not None:
+        yield from one_of("spec.internalTrafficPolicy", internal_policy, _POLICIES)
 
 
 def _family_problems(spec: Obj) -> Iterator[Cause]:
     for index, family in enumerate(spec.get("ipFamilies") or ()):
-        if family not in {"IPv4", "IPv6"}:
-            yield unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
-        elif family == "IPv6":
-            yield invalid_value(
-                f"spec.ipFamilies[{index}]", family, "not configured on this cluster"
-            )
+        at = f"spec.ipFamilies[{index}]"
+        yield from one_of(at, family, ("IPv4", "IPv6"))
+        yield from invalid_if(family == "IPv6", at, family, "not configured on this cluster")
     policy = spec.get("ipFamilyPolicy", "SingleStack")
-    if policy == "RequireDualStack":
-        yield invalid_value(
-            "spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services"
-        )
-    elif policy not in {"SingleStack", "PreferDualStack"}:
-        yield unsupported(
-            "spec.ipFamilyPolicy", policy, ("PreferDualStack", "RequireDualStack", "SingleStack")
-        )
+    yield from one_of("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+    yield from invalid_if(
+        policy == "RequireDualStack",
+        "spec.ipFamilyPolicy",
+        policy,
+        "this cluster is not configured for dual-stack services",
+    )
 
 
 def _cluster_ip_problems(spec: Obj, old: Obj | None) -> Iterator[Cause]:
@@ -282,18 +286,27 @@ def _cluster_ip_problems(spec: Obj, old: Obj | None) -> Iterator[Cause]:
                 address,
                 "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
             )
-    if address == "None" and spec["type"] in {"NodePort", "LoadBalancer"}:
-        detail = f"may not be set to 'None' for {spec['type']} services"
-        yield invalid_value("spec.clusterIPs[0]", "None", detail)
-    if (
+    yield from invalid_if(
+        address == "None" and spec["type"] in _WITH_NODE_PORTS,
+        "spec.clusterIPs[0]",
+        "None",
+        f"may not be set to 'None' for {spec['type']} services",
+    )
+    yield from invalid_if(
         old is not None
         and "ExternalName" not in {old["type"], spec["type"]}
-        and old.get("clusterIP") != address
-    ):
-        yield invalid_value("spec.clusterIPs[0]", [address], "may not change once set")
+        and old.get("clusterIP") != address,
+        "spec.clusterIPs[0]",
+        [address],
+        "may not change once set",
+    )
     given = spec.get("clusterIPs")
-    if given and given[0] != address:
-        yield invalid_value("spec.clusterIPs", given, "first value must match `clusterIP`")
+    yield from invalid_if(
+        given and given[0] != address,
+        "spec.clusterIPs",
+        given,
+        "first value must match `clusterIP`",
+    )
 
 
 def _ports_problems(spec: Obj) -> Iterator[Cause]:
@@ -310,12 +323,8 @@ def _ports_problems(spec: Obj) -> Iterator[Cause]:
             elif port["name"] in names:
                 yield duplicate(f"{at}.name", port["name"])
             names.add(port["name"])
-        if not 1 <= port["port"] <= 65535:
-            yield invalid_value(
-                f"{at}.port", port["port"], "must be between 1 and 65535, inclusive"
-            )
-        if port["protocol"] not in _PROTOCOLS:
-            yield unsupported(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+        yield from in_range(f"{at}.port", port["port"], 1, 65535)
+        yield from one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
         yield from port_problems(port["targetPort"], f"{at}.targetPort")
         if port.get("nodePort") and spec["type"] == "ClusterIP":
             yield forbidden_field(f"{at}.nodePort", "may not be used when `type` is 'ClusterIP'")

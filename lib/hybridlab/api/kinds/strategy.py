@@ -29,7 +29,7 @@ DNS_1035_RULE = (
 )
 
 
-def fill(target: Obj, **defaults: Any) -> None:
+def fill(target: Obj, /, **defaults: Any) -> None:
     """Set the fields that are not there."""
     for name, value in defaults.items():
         target.setdefault(name, value)

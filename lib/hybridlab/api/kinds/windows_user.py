@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value
+from hybridlab.api.errors import Cause
+from hybridlab.api.kinds.values import malformed
 
 LONGEST_USER = 104
 LONGEST_DOMAIN = 256
@@ -27,11 +28,8 @@ def user_name_problems(spec: Obj, at: str) -> Iterator[Cause]:
 
 def _problems(context: Obj, at: str) -> Iterator[Cause]:
     name = (context.get("windowsOptions") or {}).get("runAsUserName")
-    if name is None:
-        return
-    problem = user_name_problem(name)
-    if problem:
-        yield invalid_value(f"{at}.windowsOptions.runAsUserName", name, problem)
+    if name is not None:
+        yield from malformed(f"{at}.windowsOptions.runAsUserName", name, user_name_problem(name))
 
 
 def user_name_problem(name: str) -> str:

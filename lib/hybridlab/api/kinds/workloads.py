@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required, unsupported
 from hybridlab.api.kinds import pod_security
 from hybridlab.api.kinds.metadata import label_problems
 from hybridlab.api.kinds.pod_checks import pod_spec_problems
 from hybridlab.api.kinds.pod_defaults import default_pod_spec
 from hybridlab.api.kinds.strategy import Strategy, fill
+from hybridlab.api.kinds.values import at_least_zero, invalid_if, one_of, unchanged
 from hybridlab.api.selectors import object_selector
 from hybridlab.api.store import Store
 
@@ -32,7 +33,7 @@ def selector_problems(selector: Obj | None, at: str) -> Iterator[Cause]:
             yield required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'")
         elif operator in {"Exists", "DoesNotExist"} and values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield Cause("FieldValueForbidden", f"{here}.values", f"Forbidden: {detail}")
+            yield forbidden_field(f"{here}.values", detail)
 
 
 class WorkloadStrategy(Strategy):
@@ -50,16 +51,13 @@ class WorkloadStrategy(Strategy):
             if isinstance(template.get("spec"), dict):
                 default_pod_spec(template["spec"])
         if self._kind == "Deployment":
-            _default_deployment(spec)
+            fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+            _default_rolling(spec, "strategy", maxSurge="25%", maxUnavailable="25%")
         elif self._kind == "ReplicaSet":
             spec.setdefault("replicas", 1)
         else:
             spec.setdefault("revisionHistoryLimit", 10)
-            strategy = spec.setdefault("updateStrategy", {"type": "RollingUpdate"})
-            strategy.setdefault("type", "RollingUpdate")
-            if strategy["type"] == "RollingUpdate":
-                rolling = strategy.setdefault("rollingUpdate", {})
-                fill(rolling, maxSurge=0, maxUnavailable=1)
+            _default_rolling(spec, "updateStrategy", maxSurge=0, maxUnavailable=1)
 
     def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
         if self._kind == "DaemonSet" and not subresource:
@@ -90,34 +88,18 @@ class WorkloadStrategy(Strategy):
             yield required("spec.selector")
         else:
             yield from selector_problems(selector, "spec.selector")
-            if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-                yield invalid_value(
-                    "spec.selector", {}, f"empty selector is invalid for {self._kind.lower()}"
-                )
-        template = spec.get("template") or {}
-        labels = (template.get("metadata") or {}).get("labels")
-        yield from label_problems(labels or {}, "spec.template.metadata.labels")
-        if not object_selector(selector)(labels or {}):
-            yield invalid_value(
-                "spec.template.metadata.labels",
-                labels,
-                "`selector` does not match template `labels`",
+            yield from invalid_if(
+                not selector.get("matchLabels") and not selector.get("matchExpressions"),
+                "spec.selector",
+                {},
+                f"empty selector is invalid for {self._kind.lower()}",
             )
-        if "spec" in template:
-            yield from pod_spec_problems(template["spec"], "spec.template.spec")
-            policy = template["spec"].get("restartPolicy")
-            if policy != "Always":
-                yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
-        else:
-            yield required("spec.template.spec.containers")
-        if spec.get("replicas", 0) < 0:
-            yield invalid_value(
-                "spec.replicas", spec["replicas"], "must be greater than or equal to 0"
-            )
+        yield from _template_problems(spec.get("template") or {}, selector)
+        yield from at_least_zero("spec.replicas", spec.get("replicas", 0))
         if self._kind == "Deployment":
             yield from _deployment_problems(spec)
-        if old is not None and old["spec"].get("selector") != spec.get("selector"):
-            yield invalid_value("spec.selector", spec.get("selector"), "field is immutable")
+        if old is not None:
+            yield from unchanged("spec.selector", selector, old["spec"].get("selector"))
 
     def warnings(self, obj: Obj) -> Iterable[str]:
         namespace = self._store.bucket("namespaces").get(("", obj["metadata"]["namespace"])) or {
@@ -142,13 +124,30 @@ def _annotate(obj: Obj, generation: str) -> None:
     meta["annotations"] = {**(meta.get("annotations") or {}), _TEMPLATE_GENERATION: generation}
 
 
-def _default_deployment(spec: Obj) -> None:
-    fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    strategy = spec.setdefault("strategy", {})
-    strategy.setdefault("type", "RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        fill(rolling, maxSurge="25%", maxUnavailable="25%")
+def _default_rolling(spec: Obj, field: str, **limits: int | str) -> None:
+    """Fill in how a workload replaces its pods, with these limits unless it names others."""
+    strategy = spec.setdefault(field, {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        fill(strategy.setdefault("rollingUpdate", {}), **limits)
+
+
+def _template_problems(template: Obj, selector: Obj | None) -> Iterator[Cause]:
+    """Return what is wrong with a pod template that ``selector`` must match."""
+    labels = (template.get("metadata") or {}).get("labels")
+    yield from label_problems(labels or {}, "spec.template.metadata.labels")
+    yield from invalid_if(
+        not object_selector(selector)(labels or {}),
+        "spec.template.metadata.labels",
+        labels,
+        "`selector` does not match template `labels`",
+    )
+    if "spec" in template:
+        pod = template["spec"]
+        yield from pod_spec_problems(pod, "spec.template.spec")
+        policy = pod.get("restartPolicy")
+        yield from one_of("spec.template.spec.restartPolicy", policy, ("Always",))
+    else:
+        yield required("spec.template.spec.containers")
 
 
 def _deployment_problems(spec: Obj) -> Iterator[Cause]:
@@ -158,15 +157,16 @@ def _deployment_problems(spec: Obj) -> Iterator[Cause]:
         yield unsupported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
     elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
         detail = "may not be specified when strategy `type` is 'Recreate'"
-        yield Cause("FieldValueForbidden", "spec.strategy.rollingUpdate", f"Forbidden: {detail}")
+        yield forbidden_field("spec.strategy.rollingUpdate", detail)
     elif strategy["type"] == "RollingUpdate":
         yield from _rolling_problems(strategy["rollingUpdate"])
     deadline = spec["progressDeadlineSeconds"]
-    ready = spec.get("minReadySeconds", 0)
-    if deadline <= ready:
-        yield invalid_value(
-            "spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"
-        )
+    yield from invalid_if(
+        deadline <= spec.get("minReadySeconds", 0),
+        "spec.progressDeadlineSeconds",
+        deadline,
+        "must be greater than minReadySeconds",
+    )
 
 
 def _rolling_problems(rolling: Obj) -> Iterator[Cause]:
@@ -179,8 +179,11 @@ def _rolling_problems(rolling: Obj) -> Iterator[Cause]:
             yield invalid_value(
                 f"{at}.{name}", value, f"{detail} used for validation is '[0-9]+%')"
             )
-        elif isinstance(value, int) and value < 0:
-            yield invalid_value(f"{at}.{name}", value, "must be greater than or equal to 0")
-    if all(str(rolling[name]) in {"0", "0%"} for name in ("maxUnavailable", "maxSurge")):
-        detail = "may not be 0 when `maxSurge` is 0"
-        yield invalid_value(f"{at}.maxUnavailable", rolling["maxUnavailable"], detail)
+        elif isinstance(value, int):
+            yield from at_least_zero(f"{at}.{name}", value)
+    yield from invalid_if(
+        all(str(rolling[name]) in {"0", "0%"} for name in ("maxUnavailable", "maxSurge")),
+        f"{at}.maxUnavailable",
+        rolling["maxUnavailable"],
+        "may not be 0 when `maxSurge` is 0",
+    )

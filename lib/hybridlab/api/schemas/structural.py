@@ -56,12 +56,7 @@ def check_custom(schema: Schema, obj: Obj) -> Findings:
         elif not open_root:
             findings.unknown.append(key)
             del obj[key]
-    for key, part in properties.items():
-        if key not in obj and "default" in part:
-            obj[key] = _check(part, _copy(part["default"]), (None, key), findings)
-    for key in schema.get("required") or ():
-        if key not in obj:
-            findings.causes.append(required(key))
+    _complete(schema, obj, None, findings)
     return findings
 
 
@@ -114,13 +109,18 @@ def _check_object(schema: Schema, value: Obj, path: Path_, findings: Findings) -
             del value[key]  # pruned, as the real server does with nulls it may drop
         else:
             value[key] = _check(part, value[key], (path, key), findings)
-    for key, part in properties.items():
+    _complete(schema, value, path, findings)
+    _check_size(schema, len(value), ("minProperties", "maxProperties"), path, findings)
+
+
+def _complete(schema: Schema, value: Obj, path: Path_, findings: Findings) -> None:
+    """Fill in the defaults of an object, and report required fields that it still lacks."""
+    for key, part in (schema.get("properties") or {}).items():
         if key not in value and "default" in part:
             value[key] = _check(part, _copy(part["default"]), (path, key), findings)
     for key in schema.get("required") or ():
         if key not in value:
             findings.causes.append(required(render((path, key))))
-    _check_size(schema, len(value), ("minProperties", "maxProperties"), path, findings)
 
 
 def _check_keys(items: list[Any], keys: list[str], path: Path_, findings: Findings) -> None:
