@@ -1,11 +1,12 @@
 """The lines at the top of a run: which cluster, why this one, and the facts that decide what applies."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
 from conformance.facts.windows_troubles import windows_troubles
 from conformance.model.endpoint import OS
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.qualify.sets import suite_parts
@@ -105,35 +106,37 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
     found = _coverage(facts, settings)
     names = {item.node.name for item in found}
-    left_out = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
-    others = [
-        node.name + (f" (not ready: {node.unready})" if node.unready else "")
-        for node in facts.nodes
-        if node.name not in names
-    ]
-    text = [
-        f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"
-    ]
-    text += [f"         not {', '.join(others)}"] if others else []
-    text += (
-        [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"]
-        if left_out
-        else []
-    )
-    if gone := [
-        f"{node.name} ({node.unready})"
-        for node in facts.nodes
-        if node.name not in names and node.unready
-    ]:
-        text.append(f"note: not ready, and nothing is decided on: {', '.join(gone)}")
+    others = [node for node in facts.nodes if node.name not in names]
+    builds = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
     usable = Placement(facts, settings.tolerations).usable("linux")
-    if unseen := unlike_covered(usable, [item.node for item in found if item.node.os == "linux"]):
-        more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
-        text.append(
-            f"note: no Linux node with {'; '.join(unseen[:SHOWN])}{more} is covered; --max-nodes-per-os raises the "
-            f"bound, --nodes names them"
-        )
-    return text
+    unlike = unlike_covered(usable, [item.node for item in found if item.node.os == "linux"])
+    return [
+        f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}",
+        *_line("         not {}", [*map(_with_readiness, others)]),
+        *_line("note: no node of Windows build {} is covered", sorted(builds)),
+        *_line(
+            "note: not ready, and nothing is decided on: {}",
+            [f"{node.name} ({node.unready})" for node in others if node.unready],
+        ),
+        *([_unlike_line(unlike)] if unlike else []),
+    ]
+
+
+def _with_readiness(node: NodeFacts) -> str:
+    return f"{node.name} (not ready: {node.unready})" if node.unready else node.name
+
+
+def _line(form: str, words: Sequence[str]) -> list[str]:
+    """Return a line about words, or none where there are none."""
+    return [form.format(", ".join(words))] if words else []
+
+
+def _unlike_line(unlike: Sequence[str]) -> str:
+    more = f" and {len(unlike) - SHOWN} more" if len(unlike) > SHOWN else ""
+    return (
+        f"note: no Linux node with {'; '.join(unlike[:SHOWN])}{more} is covered; "
+        "--max-nodes-per-os raises the bound, --nodes names them"
+    )
 
 
 def covered(facts: Facts, settings: Settings) -> dict[str, str]:
@@ -160,13 +163,12 @@ def assumptions(facts: Facts) -> list[str]:
     """What is taken for granted: where a fact is not known, where one version stands for several, and what is not
     Calico's fault.
     """
-    troubles = windows_troubles(facts.nodes)
     return [
         *_version(facts),
         *_edition(facts),
         *_versions_on_nodes(facts),
         *_windows_versions(facts),
-        *troubles,
+        *windows_troubles(facts.nodes),
     ]
 
 
