@@ -311,15 +311,16 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     role = options.role or runner.ROLES[0]
     if prefix and (options.role or options.beside):
         raise UsageProblem("--namespaces-prefix has a role of its own: leave out --role and --with")
-    if prefix:
-        account, objects = runner.user_of_prefix(prefix, options.workers)
-    else:
-        account, objects = runner.user_of(role, options.beside)
-    if options.kubeconfig:
-        access = from_kubeconfig(options.kubeconfig, options.context)
-    else:
-        access = from_environment(os.environ, options.context)
-    kube = Kube(access)
+    account, objects = (
+        runner.user_of_prefix(prefix, options.workers)
+        if prefix
+        else runner.user_of(role, options.beside)
+    )
+    kube = Kube(
+        from_kubeconfig(options.kubeconfig, options.context)
+        if options.kubeconfig
+        else from_environment(os.environ, options.context)
+    )
     try:
         user = runner.runner(kube, account, objects, round(options.hours * 3600))
         text = runner.kubeconfig(kube, user)

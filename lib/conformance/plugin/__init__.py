@@ -300,30 +300,31 @@ def _demand_known(config: pytest.Config) -> None:
 
 def _selects_nothing(config: pytest.Config) -> bool:
     """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
-    expression = config.option.keyword
-    suites = config.rootpath / state.SUITES
     _demand_known(config)
-    if not expression or not selects_nothing(expression, suites, catalog(), config.option.claim):
-        return False
+    why = _why_nothing(config.option, config.rootpath / state.SUITES)
+    if why:
+        print(f"ERROR: {why}", file=sys.stderr)
+    return bool(why)
+
+
+def _why_nothing(option: Any, suites: Path) -> str:
+    """Return why ``-k`` selects no test, and what to write; empty: it selects some."""
+    expression = option.keyword
+    if not expression or not selects_nothing(expression, suites, catalog(), option.claim):
+        return ""
     if not selects_nothing(expression, suites, catalog()):
-        print(
-            f"ERROR: {', '.join(config.option.claim)} is not among -k {expression!r}",
-            file=sys.stderr,
-        )
-        return True
+        return f"{', '.join(option.claim)} is not among -k {expression!r}"
     if waiting := untested(expression, suites, catalog()):
-        told = "; ".join(
-            f"there is no test yet of what {word} is about: {', '.join(waiting[word])}"
-            for word in waiting
+        subjects_without = "; ".join(
+            f"there is no test yet of what {word} is about: {', '.join(claims)}"
+            for word, claims in waiting.items()
         )
-        print(f"ERROR: -k {expression!r} selects no test: {told}", file=sys.stderr)
-        return True
+        return f"-k {expression!r} selects no test: {subjects_without}"
     listed = "\n".join(
         f"  {word:14} {what}{' (no test yet)' if untested(word, suites, catalog()) else ''}"
         for word, what in subjects(catalog()).items()
     )
-    print(f"ERROR: -k {expression!r} selects no test; words are\n{listed}", file=sys.stderr)
-    return True
+    return f"-k {expression!r} selects no test; words are\n{listed}"
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:

@@ -33,20 +33,17 @@ def lines(run: Run, *, whole: bool) -> list[str]:
                 *parts_elsewhere(run.facts),
             ]
         else:
-            text += [groups.counted_line(catalog(), run.facts, run.settings)]
-            text += [line for line in covered_nodes if line.startswith("note: ")]
-        text += [f"note: {line}" for line in assumptions(run.facts)]
-        text += [
-            f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])
-        ]
-    if told := load.busy():
-        late = (
-            "the lab on it may be late"
-            if run.shares_machine
-            else "what the suite asks and hears may be late"
-        )
+            text += [
+                groups.counted_line(catalog(), run.facts, run.settings),
+                *(line for line in covered_nodes if line.startswith("note: ")),
+            ]
+        policies = run.inspection.policies.lines if run.inspection else []
+        text += [f"note: {line}" for line in (*assumptions(run.facts), *policies)]
+    if busy := load.busy():
+        late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
         text.append(
-            f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured"
+            f"note: this machine is busy ({busy}): {late} may be late, "
+            "and budgets are stretched by what is measured"
         )
     if not run.settings.workers.watch:
         text.append(f"note: {NO_WATCH}")
@@ -174,11 +171,11 @@ def assumptions(facts: Facts) -> list[str]:
 
 def _edition(facts: Facts) -> list[str]:
     edition = facts.calico_edition.value
-    if edition in (None, "Calico"):
-        return []
-    return [
-        f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, which it is built on"
-    ]
+    line = (
+        f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, "
+        "which it is built on"
+    )
+    return [] if edition in (None, "Calico") else [line]
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
@@ -186,22 +183,21 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
     for node, fact in facts.calico_on_nodes.items():
         if fact.value:
             nodes.setdefault(fact.value, []).append(node)
-    if len(nodes) < 2:
-        return []
-    told = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
-    return [
-        f"nodes run different versions of Calico ({told}): claims about Windows are judged by that of its nodes"
-    ]
+    versions = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
+    line = (
+        f"nodes run different versions of Calico ({versions}): claims about Windows are judged by "
+        "that of its nodes"
+    )
+    return [line] if len(nodes) > 1 else []
 
 
 def _windows_versions(facts: Facts) -> list[str]:
     unknown = [node.name for node in facts.by_os("windows") if not facts.calico_on(node.name).known]
-    if not unknown:
-        return []
-    return [
-        f"Calico's version on Windows nodes is not known ({', '.join(unknown)}): tests that depend on it look into the "
-        "nodes; --windows-calico-version names it"
-    ]
+    return _line(
+        "Calico's version on Windows nodes is not known ({}): tests that depend on it look into "
+        "the nodes; --windows-calico-version names it",
+        unknown,
+    )
 
 
 def _version(facts: Facts) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from conformance.catalog import Claim
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
@@ -100,30 +101,18 @@ def _decisions(
 ) -> tuple[Decision, ...]:
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
-    found = []
-    for seen in folded(
-        one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)
-    ):
-        verdict = seen.verdict
-        reason = seen.reason
-        if verdict is ClaimVerdict.UNMET:
-            verdict = unmet_for(claim)
-        elif verdict is ClaimVerdict.CONFIRMED and special:
-            verdict = special.verdict
-            reason = special.reason
-        about = _about(seen, builds)
-        found.append(
-            replace(
-                seen,
-                claim=claim.id,
-                part=part,
-                test=test,
-                verdict=verdict,
-                reason=reason,
-                about=about,
-            )
+    found = [
+        replace(seen, claim=claim.id, part=part, test=test, about=_about(seen, builds))
+        for seen in folded(
+            one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)
         )
-    return tuple(found)
+    ]
+    instead: dict[ClaimVerdict, dict[str, Any]] = {
+        ClaimVerdict.UNMET: {"verdict": unmet_for(claim)}
+    }
+    if special:
+        instead[ClaimVerdict.CONFIRMED] = {"verdict": special.verdict, "reason": special.reason}
+    return tuple(replace(seen, **instead.get(seen.verdict, {})) for seen in found)
 
 
 def _about(seen: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
