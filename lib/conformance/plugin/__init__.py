@@ -17,12 +17,12 @@ from conformance.kube.prepared import command as prepared_by
 from conformance.model.counted import counted
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
+from conformance.plugin.header import covered_nodes
 from conformance.plugin.judge import PLANNED, Judge
 from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects, untested
-from conformance.pods.placement import Placement
 from conformance.run import load
 from conformance.run.limits import more_than_auto, workers_for
 from conformance.run.provider import Provider
@@ -209,13 +209,11 @@ def _workers(run: Run) -> tuple[int, str]:
     settings = run.settings
     inspection = run.inspection
     assert inspection is not None  # open() raised otherwise
-    placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
-    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if run.choice.own_lab else None
     busy = load.busy() if run.shares_machine else ""
     return workers_for(
         settings.workers,
-        coverage,
+        covered_nodes(inspection.facts, settings),
         inspection.room,
         busy,
         files=files,
@@ -350,8 +348,7 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
         config.option.claim = []
         session.perform_collect()
         tests = [item.stash[PLANNED] for item in session.items if PLANNED in item.stash]
-        for line in lists.claims_list(tests, wanted, whole=config.option.long):
-            print(line)
+        print(*lists.claims_list(tests, wanted, whole=config.option.long), sep="\n")
 
     config.option.no_header = config.option.no_summary = True
     return wrap_session(config, body)

@@ -164,13 +164,12 @@ class Controller:
 
     def _look_at_token(self, tests: list[PlannedTest]) -> None:
         """Say in time that the user's token will not last."""
-        ends = self.run.inspection.token_ends if self.run.inspection else None
-        if ends is None:
+        inspection = self.run.inspection
+        if inspection is None or inspection.token_ends is None:
             return
         workers = getattr(self.state.config.option, "numprocesses", None) or 1
-        self.short = token_line(
-            ends, lists.estimated(self.run, tests).minutes(workers)[1], time.time()
-        )
+        longest = lists.estimated(self.run, tests).minutes(workers)[1]
+        self.short = token_line(inspection.token_ends, longest, time.time())
         if self.short:
             self.run.progress().tell(f"note: {self.short}")
 
@@ -415,10 +414,14 @@ class Controller:
         )
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
-        crash = self.crashed.get(test.test, "")
-        ended = self.unusable or self.run.ended or "the run ended before it"
-        last_line = crash.rpartition("\n")[2]  # above it: the worker's Python
-        silent = silenced(test.test, test.parts, self.run.evidence, crash=last_line, ended=ended)
+        silent = silenced(
+            test.test,
+            test.parts,
+            self.run.evidence,
+            # Above the last line: the worker's Python.
+            crash=self.crashed.get(test.test, "").rpartition("\n")[2],
+            ended=self.unusable or self.run.ended or "the run ended before it",
+        )
         return of_planned(
             self.outcomes.get(test.test),
             replace(silent, needs_windows=test.about_windows),

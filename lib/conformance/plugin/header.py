@@ -24,18 +24,18 @@ def lines(run: Run, *, whole: bool) -> list[str]:
     label = run.connection.label if run.connection else "none"
     text = [f"cluster: {label} (chosen by {run.choice.why})"]
     if run.facts:
-        covered_nodes = coverage_lines(run.facts, run.settings)
+        coverage = coverage_lines(run.facts, run.settings)
         text += facts_lines(run.facts, whole=whole)
         if whole:
             text += [
-                *covered_nodes,
+                *coverage,
                 *groups.lines(catalog(), run.facts, run.settings),
                 *parts_elsewhere(run.facts),
             ]
         else:
             text += [
                 groups.counted_line(catalog(), run.facts, run.settings),
-                *(line for line in covered_nodes if line.startswith("note: ")),
+                *(line for line in coverage if line.startswith("note: ")),
             ]
         policies = run.inspection.policies.lines if run.inspection else []
         text += [f"note: {line}" for line in (*assumptions(run.facts), *policies)]
@@ -101,7 +101,7 @@ def parts_elsewhere(facts: Facts) -> list[str]:
 
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
-    found = _coverage(facts, settings)
+    found = covered_nodes(facts, settings)
     names = {item.node.name for item in found}
     others = [node for node in facts.nodes if node.name not in names]
     builds = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
@@ -138,10 +138,11 @@ def _unlike_line(unlike: Sequence[str]) -> str:
 
 def covered(facts: Facts, settings: Settings) -> dict[str, str]:
     """Covered node to why it is."""
-    return {item.node.name: item.why for item in _coverage(facts, settings)}
+    return {item.node.name: item.why for item in covered_nodes(facts, settings)}
 
 
-def _coverage(facts: Facts, settings: Settings) -> list[Covered]:
+def covered_nodes(facts: Facts, settings: Settings) -> list[Covered]:
+    """Return the nodes that the run decides on, Linux first."""
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     systems: tuple[OS, ...] = ("linux", "windows")
     return [item for os in systems for item in placement.coverage(os)]

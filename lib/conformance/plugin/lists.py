@@ -18,9 +18,9 @@ from conformance.catalog import (
 )
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
+from conformance.plugin.header import covered_nodes
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
-from conformance.pods.placement import Placement
 from conformance.run import plan
 from conformance.run.estimate import Estimate, estimate, token_line
 from conformance.run.limits import workers_for
@@ -156,13 +156,10 @@ def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
 def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
     """What those of the tests that would run take, by ``-n auto``'s workers."""
     assert run.inspection is not None
-    settings = run.settings
-    placement = Placement(run.inspection.facts, settings.tolerations, cover=settings.cover)
-    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    number, _ = workers_for(
-        settings.workers, coverage, run.inspection.room, prepared=run.inspection.prepared
-    )
-    return estimate(_able_to_run(run, tests), coverage, number, settings.workers)
+    limits = run.settings.workers
+    covered = covered_nodes(run.inspection.facts, run.settings)
+    number, _ = workers_for(limits, covered, run.inspection.room, prepared=run.inspection.prepared)
+    return estimate(_able_to_run(run, tests), covered, number, limits)
 
 
 def _prospect(
@@ -197,9 +194,8 @@ class PlanOnly:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = [item.stash[PLANNED] for item in session.items]
-        for line in plan_list(self.state.run, tests, whole=self.whole):
-            print(line)
         print(
+            *plan_list(self.state.run, tests, whole=self.whole),
             "",
             *estimate_lines(self.state.run, tests),
             *(f"note: {line}" for line in self.short()),

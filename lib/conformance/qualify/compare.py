@@ -283,8 +283,8 @@ def _flat(facts: Facts | None) -> dict[str, str]:
             }
         )
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
-    for build, name, values in _hosts(facts):
-        found[f"Windows {build}: {name}"] = ", ".join(values)
+    for (build, name), values in _hosts(facts).items():
+        found[f"Windows {build}: {name}"] = ", ".join(sorted(values))
     windows = facts.by_os("windows")
     versions_there = {facts.calico_on(node.name).value or "unknown" for node in windows}
     planes = {node.plane.value or "unknown" for node in windows}
@@ -295,14 +295,13 @@ def _flat(facts: Facts | None) -> dict[str, str]:
     }
 
 
-def _hosts(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """What looks into the hosts of one build found: build, name, the values that its nodes have."""
+def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
+    """Map build and name of what was read in Windows hosts to the values of the build's nodes."""
     found: dict[tuple[str, str], set[str]] = {}
     for node in facts.by_os("windows"):
         for name, value in (node.differences.value or {}).items():
             found.setdefault((node.build, name), set()).add(value)
-    for (build, name), values in found.items():
-        yield build, name, sorted(values)
+    return found
 
 
 def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:

@@ -88,8 +88,7 @@ class ClaimOutcome:
     @property
     def opens(self) -> bool:
         """Whether it is VIOLATED, and something gets through that policy closes."""
-        violated = self.verdict is ClaimVerdict.VIOLATED
-        return violated and any(
+        return self.verdict is ClaimVerdict.VIOLATED and any(
             decision.opens for result in self.results for decision in result.decisions
         )
 
