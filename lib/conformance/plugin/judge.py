@@ -99,7 +99,7 @@ class Judge:
             items[:] = chosen
 
     def _mark(self, item: pytest.Item, test: PlannedTest) -> None:
-        """Give a test the words that ``-k`` and ``-m`` select by, and labels in Allure's results."""
+        """Give a test the words that ``-k`` and ``-m`` select by, and its labels for Allure."""
         claims = test.claims(self.catalog)
         for claim in claims:
             item.extra_keyword_matches |= claim.tags | {claim.id}

@@ -123,7 +123,8 @@ class Rerun:
     ) -> RunReport:
         """Return a report with what it continues.
 
-        ``now``: the tests that were run again; ``attested``: claims that a person answered for this run.
+        ``now``: the tests that were run again; ``attested``: claims that a person answered for
+        this run.
         """
         return replace(
             report,

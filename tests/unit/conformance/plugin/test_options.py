@@ -1,4 +1,4 @@
-"""Options that contradict each other, or have no meaning, end the run with one line before anything is touched."""
+"""Options that contradict each other, or have no meaning, end the run with one line."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def refusal(*arguments: str, **more: Any) -> str:
         *(
             (
                 [CLUSTER, "--namespaces-prefix=demo", option],
-                f"{option.partition('=')[0]} and --namespaces-prefix contradict each other: {ALONE}",
+                f"{option} and --namespaces-prefix contradict each other: {ALONE}",
             )
             for option in (
                 "--allow-disruptive",

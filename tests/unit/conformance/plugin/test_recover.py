@@ -1,4 +1,4 @@
-"""``--restore`` and ``--janitor`` end before the cluster is touched where other options contradict them."""
+"""``--restore`` and ``--janitor`` refuse options that contradict them, and touch nothing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ CLUSTER = "--kubeconfig=here"
         ),
         (
             [CLUSTER, "--restore", "--plan", "--dry-run"],
-            "--restore --plan contradict each other: "
-            "pytest --janitor --dry-run says what there is",
+            "--restore --plan contradict each other: pytest --janitor --dry-run says what there is",
         ),
         (
             [CLUSTER, "--restore", "--dry-run"],
