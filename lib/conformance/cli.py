@@ -17,7 +17,8 @@ import shlex
 import signal
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -93,143 +94,167 @@ def _parser() -> argparse.ArgumentParser:
         prog="calico-conformance", description="Run the suite; read, judge and compare its reports."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    commands.add_parser(
-        "run", help="run the suite: every option is pytest's, and reports go to ./reports"
-    )
-
-    one = commands.add_parser(
-        "files", help="print the folder that has suites/ and manifests/, roles included"
-    )
-    one.set_defaults(run=_files)
-
-    _users(commands)
-
-    one = commands.add_parser(
-        "diff", help="what changed from one report to another; exit code 1 when it became worse"
-    )
-    one.add_argument(
-        "old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run"
-    )
-    one.add_argument("new", type=Path, metavar="NEW")
-    one.add_argument("--format", choices=FORMS, default="text")
-    one.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="a line for each part and build of a claim, too",
-    )
-    one.set_defaults(run=_diff)
-
-    one = commands.add_parser("show", help="the summary of a report, or its page")
-    one.add_argument(
-        "report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run"
-    )
-    one.add_argument(
-        "--html", type=Path, metavar="FILE", help="write the page of the report instead"
-    )
-    one.add_argument("--format", choices=("text", "markdown"), default="text")
-    one.add_argument("-v", "--verbose", action="store_true", help="with figures of the run")
-    one.set_defaults(run=_show)
-
-    one = commands.add_parser(
-        "pack", help="one archive of a run to attach to an issue, without secrets and host paths"
-    )
-    one.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
-    one.add_argument("--to", type=Path, metavar="FILE", help="default: RUN.zip in this folder")
-    one.set_defaults(run=_pack)
-
-    lines = [f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values()]
-    one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
-    one.add_argument(
-        "report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run"
-    )
-    one.add_argument(
-        "--require", metavar="SET[,SET]", required=True, action="append", help="; ".join(lines)
-    )
-    one.add_argument("--waivers", type=Path, metavar="FILE")
-    one.set_defaults(run=_gate)
-
-    one = commands.add_parser(
-        "rerun",
-        help="run again what a report leaves open or found wrong, and merge",
-        usage=RERUN_USAGE,
-    )
-    one.add_argument(
-        "report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run"
-    )
-    one.add_argument(
-        "rest",
-        nargs=argparse.REMAINDER,
-        metavar="...",
-        help="the cluster, and other options of pytest",
-    )
-    one.set_defaults(run=_rerun)
-
-    one = commands.add_parser("claims", help="what each claim says on a kind of cluster in health")
-    one.add_argument(
-        "--kind", default="", metavar="NAME", help="bgp, aks ... (default: list the kinds)"
-    )
-    one.set_defaults(run=_claims)
-
-    one = commands.add_parser(
-        "policy", help="who reaches whom under policies, as promised, on Windows and by release"
-    )
-    one.add_argument(
-        "files",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="YAML: policies, tiers, namespaces, pods ...",
-    )
-    one.add_argument(
-        "--address", action="append", default=[], metavar="IPV4", help="an end that is no pod"
-    )
-    one.set_defaults(run=_policy)
+    for name, command in _commands().items():
+        one = commands.add_parser(name, help=command.help, usage=command.usage)
+        one.set_defaults(run=command.run)
+        for words, described in command.arguments.items():
+            one.add_argument(*words.split(), **described)
     return parser
 
 
-def _users(commands: Any) -> None:
-    """The commands that make users, or print what makes them."""
-    one = commands.add_parser(
-        "kubeconfig",
-        help="make a user for the suite with the rights that it needs, and print a kubeconfig of it",
-    )
-    one.add_argument(
-        "--kubeconfig",
-        type=Path,
-        metavar="FILE",
-        help="the administrator's (default: what KUBECONFIG names)",
-    )
-    one.add_argument("--context", metavar="NAME", help="context in it")
-    one.add_argument("--role", choices=runner.ROLES, help=f"default: {runner.ROLES[0]}")
-    one.add_argument(
-        "--with",
-        choices=runner.BESIDE,
-        action="append",
-        default=[],
-        dest="beside",
-        help="a role beside it (repeatable)",
-    )
-    one.add_argument(
-        "--hours", type=float, default=8.0, help="that its token lasts (default: %(default)g)"
-    )
-    one.add_argument(
-        "--namespaces-prefix",
-        metavar="PREFIX",
-        help="make what `namespaces PREFIX` prints, and a user of that role alone",
-    )
-    workers: dict[str, Any] = {"type": int, "metavar": "N", "default": WORKERS}
-    one.add_argument("--workers", help="that such runs may have (default: %(default)d)", **workers)
-    one.set_defaults(run=_kubeconfig)
+@dataclass(frozen=True)
+class Command:
+    """A command of the program."""
 
-    one = commands.add_parser(
-        "namespaces",
-        help="print what prepares a cluster for runs with --namespaces-prefix: namespaces, roles, a user",
-    )
-    one.add_argument("prefix", metavar="PREFIX", help="beginning of their names")
-    one.add_argument("--workers", help="that a run may have (default: %(default)d)", **workers)
-    one.set_defaults(run=_namespaces)
+    help: str
+    run: Callable[[argparse.Namespace], int] | None
+    """None: :func:`main` carries it out."""
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Arguments by their names, as ``add_argument`` takes them."""
+    usage: str | None = None
+
+
+def _commands() -> dict[str, Command]:
+    """Return all commands by name."""
+    file = {"type": Path, "metavar": "FILE"}
+    report = {"type": Path, "help": "conformance.json, or the folder of a run"}
+    workers = {"type": int, "metavar": "N", "default": WORKERS}
+    purposes = "; ".join(f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values())
+    return {
+        "run": Command(
+            "run the suite: every option is pytest's, and reports go to ./reports", None
+        ),
+        "files": Command(
+            "print the folder that has suites/ and manifests/, roles included", _files
+        ),
+        "kubeconfig": Command(
+            "make a user for the suite with the rights that it needs, and print a kubeconfig of it",
+            _kubeconfig,
+            {
+                "--kubeconfig": {
+                    **file,
+                    "help": "the administrator's (default: what KUBECONFIG names)",
+                },
+                "--context": {"metavar": "NAME", "help": "context in it"},
+                "--role": {"choices": runner.ROLES, "help": f"default: {runner.ROLES[0]}"},
+                "--with": {
+                    "choices": runner.BESIDE,
+                    "action": "append",
+                    "default": [],
+                    "dest": "beside",
+                    "help": "a role beside it (repeatable)",
+                },
+                "--hours": {
+                    "type": float,
+                    "default": 8.0,
+                    "help": "that its token lasts (default: %(default)g)",
+                },
+                "--namespaces-prefix": {
+                    "metavar": "PREFIX",
+                    "help": "make what `namespaces PREFIX` prints, and a user of that role alone",
+                },
+                "--workers": {
+                    **workers,
+                    "help": "that such runs may have (default: %(default)d)",
+                },
+            },
+        ),
+        "namespaces": Command(
+            "print what prepares a cluster for runs with --namespaces-prefix: "
+            "namespaces, roles, a user",
+            _namespaces,
+            {
+                "prefix": {"metavar": "PREFIX", "help": "beginning of their names"},
+                "--workers": {**workers, "help": "that a run may have (default: %(default)d)"},
+            },
+        ),
+        "diff": Command(
+            "what changed from one report to another; exit code 1 when it became worse",
+            _diff,
+            {
+                "old": {**report, "metavar": "OLD"},
+                "new": {"type": Path, "metavar": "NEW"},
+                "--format": {"choices": FORMS, "default": "text"},
+                "-v --verbose": {
+                    "action": "store_true",
+                    "help": "a line for each part and build of a claim, too",
+                },
+            },
+        ),
+        "show": Command(
+            "the summary of a report, or its page",
+            _show,
+            {
+                "report": {**report, "metavar": "REPORT"},
+                "--html": {**file, "help": "write the page of the report instead"},
+                "--format": {"choices": ("text", "markdown"), "default": "text"},
+                "-v --verbose": {"action": "store_true", "help": "with figures of the run"},
+            },
+        ),
+        "pack": Command(
+            "one archive of a run to attach to an issue, without secrets and host paths",
+            _pack,
+            {
+                "run_folder": {"type": Path, "metavar": "RUN", "help": "the folder of a run"},
+                "--to": {**file, "help": "default: RUN.zip in this folder"},
+            },
+        ),
+        "gate": Command(
+            "whether a report qualifies for sets of claims",
+            _gate,
+            {
+                "report": {**report, "metavar": "REPORT"},
+                "--require": {
+                    "metavar": "SET[,SET]",
+                    "required": True,
+                    "action": "append",
+                    "help": purposes,
+                },
+                "--waivers": file,
+            },
+        ),
+        "rerun": Command(
+            "run again what a report leaves open or found wrong, and merge",
+            _rerun,
+            {
+                "report": {**report, "metavar": "REPORT"},
+                "rest": {
+                    "nargs": argparse.REMAINDER,
+                    "metavar": "...",
+                    "help": "the cluster, and other options of pytest",
+                },
+            },
+            RERUN_USAGE,
+        ),
+        "claims": Command(
+            "what each claim says on a kind of cluster in health",
+            _claims,
+            {
+                "--kind": {
+                    "default": "",
+                    "metavar": "NAME",
+                    "help": "bgp, aks ... (default: list the kinds)",
+                }
+            },
+        ),
+        "policy": Command(
+            "who reaches whom under policies, as promised, on Windows and by release",
+            _policy,
+            {
+                "files": {
+                    **file,
+                    "nargs": "+",
+                    "help": "YAML: policies, tiers, namespaces, pods ...",
+                },
+                "--address": {
+                    "action": "append",
+                    "default": [],
+                    "metavar": "IPV4",
+                    "help": "an end that is no pod",
+                },
+            },
+        ),
+    }
 
 
 def _claims(options: argparse.Namespace) -> int:
@@ -286,15 +311,16 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     role = options.role or runner.ROLES[0]
     if prefix and (options.role or options.beside):
         raise UsageProblem("--namespaces-prefix has a role of its own: leave out --role and --with")
-    if prefix:
-        account, objects = runner.user_of_prefix(prefix, options.workers)
-    else:
-        account, objects = runner.user_of(role, options.beside)
-    if options.kubeconfig:
-        access = from_kubeconfig(options.kubeconfig, options.context)
-    else:
-        access = from_environment(os.environ, options.context)
-    kube = Kube(access)
+    account, objects = (
+        runner.user_of_prefix(prefix, options.workers)
+        if prefix
+        else runner.user_of(role, options.beside)
+    )
+    kube = Kube(
+        from_kubeconfig(options.kubeconfig, options.context)
+        if options.kubeconfig
+        else from_environment(os.environ, options.context)
+    )
     try:
         user = runner.runner(kube, account, objects, round(options.hours * 3600))
         text = runner.kubeconfig(kube, user)

@@ -17,12 +17,12 @@ from conformance.kube.prepared import command as prepared_by
 from conformance.model.counted import counted
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
+from conformance.plugin.header import covered_nodes
 from conformance.plugin.judge import PLANNED, Judge
 from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects, untested
-from conformance.pods.placement import Placement
 from conformance.run import load
 from conformance.run.limits import more_than_auto, workers_for
 from conformance.run.provider import Provider
@@ -209,13 +209,11 @@ def _workers(run: Run) -> tuple[int, str]:
     settings = run.settings
     inspection = run.inspection
     assert inspection is not None  # open() raised otherwise
-    placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
-    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if run.choice.own_lab else None
     busy = load.busy() if run.shares_machine else ""
     return workers_for(
         settings.workers,
-        coverage,
+        covered_nodes(inspection.facts, settings),
         inspection.room,
         busy,
         files=files,
@@ -300,30 +298,31 @@ def _demand_known(config: pytest.Config) -> None:
 
 def _selects_nothing(config: pytest.Config) -> bool:
     """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
-    expression = config.option.keyword
-    suites = config.rootpath / state.SUITES
     _demand_known(config)
-    if not expression or not selects_nothing(expression, suites, catalog(), config.option.claim):
-        return False
+    why = _why_nothing(config.option, config.rootpath / state.SUITES)
+    if why:
+        print(f"ERROR: {why}", file=sys.stderr)
+    return bool(why)
+
+
+def _why_nothing(option: Any, suites: Path) -> str:
+    """Return why ``-k`` selects no test, and what to write; empty: it selects some."""
+    expression = option.keyword
+    if not expression or not selects_nothing(expression, suites, catalog(), option.claim):
+        return ""
     if not selects_nothing(expression, suites, catalog()):
-        print(
-            f"ERROR: {', '.join(config.option.claim)} is not among -k {expression!r}",
-            file=sys.stderr,
-        )
-        return True
+        return f"{', '.join(option.claim)} is not among -k {expression!r}"
     if waiting := untested(expression, suites, catalog()):
-        told = "; ".join(
-            f"there is no test yet of what {word} is about: {', '.join(waiting[word])}"
-            for word in waiting
+        subjects_without = "; ".join(
+            f"there is no test yet of what {word} is about: {', '.join(claims)}"
+            for word, claims in waiting.items()
         )
-        print(f"ERROR: -k {expression!r} selects no test: {told}", file=sys.stderr)
-        return True
+        return f"-k {expression!r} selects no test: {subjects_without}"
     listed = "\n".join(
         f"  {word:14} {what}{' (no test yet)' if untested(word, suites, catalog()) else ''}"
         for word, what in subjects(catalog()).items()
     )
-    print(f"ERROR: -k {expression!r} selects no test; words are\n{listed}", file=sys.stderr)
-    return True
+    return f"-k {expression!r} selects no test; words are\n{listed}"
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:
@@ -349,8 +348,7 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
         config.option.claim = []
         session.perform_collect()
         tests = [item.stash[PLANNED] for item in session.items if PLANNED in item.stash]
-        for line in lists.claims_list(tests, wanted, whole=config.option.long):
-            print(line)
+        print(*lists.claims_list(tests, wanted, whole=config.option.long), sep="\n")
 
     config.option.no_header = config.option.no_summary = True
     return wrap_session(config, body)

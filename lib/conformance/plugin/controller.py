@@ -7,7 +7,7 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from conformance.kube.ownership import removed_by_hand
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
+from conformance.model.facts import Facts
 from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
@@ -44,6 +45,7 @@ from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import load, plan
+from conformance.run.directory import RunDirectory
 from conformance.run.estimate import token_line
 from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
 from conformance.run.plan import PlannedTest
@@ -53,6 +55,10 @@ from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_mis
 
 CRASH = "the worker's crash"
 """Phase of the report that xdist makes of a test whose worker died; as it stands in pytest's headline."""
+AGENT_NOT_EXECUTED = (
+    "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded "
+    "files"
+)
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
     "good": {"green": True},
@@ -77,7 +83,8 @@ class Controller:
         self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
-        self.report: RunReport | None = None
+        self.plain: dict[str, Any] = {}
+        """The report in its JSON form; empty: there is none."""
         self.by_user = False
         self.running: list[str] = []
         """Tests that have begun and not ended, the oldest first."""
@@ -157,13 +164,12 @@ class Controller:
 
     def _look_at_token(self, tests: list[PlannedTest]) -> None:
         """Say in time that the user's token will not last."""
-        ends = self.run.inspection.token_ends if self.run.inspection else None
-        if ends is None:
+        inspection = self.run.inspection
+        if inspection is None or inspection.token_ends is None:
             return
         workers = getattr(self.state.config.option, "numprocesses", None) or 1
-        self.short = token_line(
-            ends, lists.estimated(self.run, tests).minutes(workers)[1], time.time()
-        )
+        longest = lists.estimated(self.run, tests).minutes(workers)[1]
+        self.short = token_line(inspection.token_ends, longest, time.time())
         if self.short:
             self.run.progress().tell(f"note: {self.short}")
 
@@ -290,97 +296,98 @@ class Controller:
         """After pytest's own files are written and before its summary: verdicts, reports, exit code."""
         result = yield
         config = session.config
-        if passive(config) or not self.run.facts or not self.run.directory:
+        directory = self.run.directory
+        if passive(config) or not self.run.facts or not directory:
             return result
         if only_told(config):
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
+        self._end_run(directory)
+        if self.problems:
+            session.exitstatus = 4
+            return result
+        self.interrupted = int(exitstatus) in (2, 3)
+        status = 7 if self.run.unusable else int(exitstatus)
+        report, self.compared = self.qualification.apply(
+            self._collect(config, directory), status, by_user=self.by_user
+        )
+        report = self._with_leftovers(report)
+        session.exitstatus = report.exit_code
+        self.plain = to_json(report)
+        write_json(report, directory.path / "conformance.json")  # before what may fail
+        page.write(
+            self.plain,
+            directory.path / "report.html",
+            difference=self.compared,
+            folder=directory.path,
+        )
+        self._agree(config, report)
+        self.run.alive.doing("the run ends")
+        return result
+
+    def _end_run(self, directory: RunDirectory) -> None:
+        """Put back what the run changed, remove what it made, and note what stays."""
         if self._watch:
             self._watch.end()
         self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
-        self.problems += (
-            [self.run.directory.problem.read_text()] if self.run.directory.problem.exists() else []
-        )
-        if self.problems:
-            session.exitstatus = 4
-            return result
+        if directory.problem.exists():
+            self.problems.append(directory.problem.read_text())
+
+    def _collect(self, config: pytest.Config, directory: RunDirectory) -> RunReport:
+        """Return the report as tests and claims make it, with those of the run that this run continues."""
         for name in NODE_FACTS:
             self.run.take_in(name)
+        facts = self.run.facts
+        assert facts is not None
         now = self._tests()
-        self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
         tests = again.together(now) if again else now
-        claims = claim_outcomes(
-            catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config)
-        )
-        before = again.attested if again else {}
+        whole = again.whole if again else selects_all(config)
+        claims = claim_outcomes(catalog(), facts, tests, whole=whole)
+        claims = again.answered(claims) if again else claims
+        command = ("pytest", *config.invocation_params.args)
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
             exit_code=0,
-            command=" ".join(
-                shlex.quote(word) for word in ("pytest", *config.invocation_params.args)
-            ),
+            command=" ".join(map(shlex.quote, command)),
             cluster={
                 "how": self.run.choice.how,
                 "why": self.run.choice.why,
                 "label": self.run.connection.label if self.run.connection else "",
             },
             labels=labels(config.option.label),
-            facts=self.run.facts,
+            facts=facts,
             tests=tests,
-            claims=self.qualification.answered(again.answered(claims) if again else claims),
-            attested=before,
-            dates={
-                claim: date
-                for claim, date in (again.dates if again else {}).items()
-                if claim not in before or claim not in self.qualification.attested
-            },
+            claims=self.qualification.answered(claims),
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(now) or self._cut_short(tests),
-            continues=again.continued(now) if again else None,
             installed=self.run.inspection.installed if self.run.inspection else Installed(),
-            covered=header.covered(self.run.facts, self.run.settings),
-            attachments=self._attachments(tests),
-            notes=self._notes(tests),
+            covered=header.covered(facts, self.run.settings),
+            attachments=self._attachments(tests, directory.attachments),
+            notes=tuple(filter(None, self._notes(tests, facts, directory))),
             images=together(
-                [
-                    *(again.images if again else ()),
-                    *(
-                        from_plain(RanImage, image)
-                        for ran in self.run.directory.read(self.run.directory.images)
-                        for image in ran
-                    ),
-                ]
+                from_plain(RanImage, image)
+                for ran in directory.read(directory.images)
+                for image in ran
             ),
-            probing=cost(
-                from_plain(Probing, item)
-                for item in self.run.directory.read(self.run.directory.probing)
-            ),
+            probing=cost(from_plain(Probing, item) for item in directory.read(directory.probing)),
         )
-        status = 7 if self.run.unusable else int(exitstatus)
-        report, self.compared = self.qualification.apply(report, status, by_user=self.by_user)
-        if left := [
+        return again.join(report, now, self.qualification.attested) if again else report
+
+    def _with_leftovers(self, report: RunReport) -> RunReport:
+        """Return the report with what was not put back in its last line, whatever else is wrong."""
+        left = [
             line
             for line in self.left
             if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line
-        ]:
-            cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
-            report = replace(
-                report, exit_cause="; ".join([cause, *left])
-            )  # the last line, whatever else is wrong
-        self.report = report
-        session.exitstatus = report.exit_code
-        folder = self.run.directory.path
-        write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
-        page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
-        self._agree(config, report)
-        self.run.alive.doing("the run ends")
-        return result
+        ]
+        cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
+        return replace(report, exit_cause="; ".join([cause, *left])) if left else report
 
     def _agree(self, config: pytest.Config, report: RunReport) -> None:
         """Bring pytest's JUnit file and Allure's results to say what the report says."""
@@ -407,20 +414,23 @@ class Controller:
         )
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
-        crash = self.crashed.get(test.test, "")
-        ended = self.unusable or self.run.ended or "the run ended before it"
-        last_line = crash.rpartition("\n")[2]  # above it: the worker's Python
-        silent = silenced(test.test, test.parts, self.run.evidence, crash=last_line, ended=ended)
+        silent = silenced(
+            test.test,
+            test.parts,
+            self.run.evidence,
+            # Above the last line: the worker's Python.
+            crash=self.crashed.get(test.test, "").rpartition("\n")[2],
+            ended=self.unusable or self.run.ended or "the run ended before it",
+        )
         return of_planned(
             self.outcomes.get(test.test),
             replace(silent, needs_windows=test.about_windows),
             self.before_crash.get(test.test),
         )
 
-    def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
-        """Test to the files that it left, below the run's directory."""
-        assert self.run.directory is not None
-        folder = self.run.directory.attachments
+    @staticmethod
+    def _attachments(tests: Sequence[TestOutcome], folder: Path) -> dict[str, list[str]]:
+        """Return the files that each test left, by test, relative to the run's directory."""
         found = {test.test: attach.left(folder, test.test) for test in tests}
         return {
             test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
@@ -428,58 +438,45 @@ class Controller:
             if names
         }
 
-    def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
-        assert self.run.directory is not None
-        notes: list[str] = []
-        missed = windows_missed(tests)
-        if missed:
-            notes.append(missed)
-        version = self.run.settings.calico_version
-        if version:
-            notes.append(f"judged as Calico {version}, by --calico-version")
-        if windows := self.run.settings.windows_calico_version:
-            notes.append(f"Windows nodes judged as Calico {windows}, by --windows-calico-version")
-        assert self.run.facts is not None
-        notes += header.assumptions(self.run.facts)
-        notes += [] if self.run.settings.workers.watch else [header.NO_WATCH]
+    def _notes(
+        self, tests: tuple[TestOutcome, ...], facts: Facts, directory: RunDirectory
+    ) -> Iterator[str]:
+        """Return what every reader should know; empty lines for what does not apply."""
+        settings = self.run.settings
+        yield windows_missed(tests)
+        if version := settings.calico_version:
+            yield f"judged as Calico {version}, by --calico-version"
+        if version := settings.windows_calico_version:
+            yield f"Windows nodes judged as Calico {version}, by --windows-calico-version"
+        yield from header.assumptions(facts)
+        if not settings.workers.watch:
+            yield header.NO_WATCH
         ran = [test.test for test in tests if test.ran]
-        if said := plan.by_kubernetes(self._plan(), ran, self.run.facts, self.run.settings):
-            notes.append(said)
+        yield plan.by_kubernetes(self._plan(), ran, facts, settings)
         if self.run.evidence == "lab":
-            notes.append(
-                "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
-            )
-        notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
-        notes += [f"the run ended: {self.run.ended}"] if self.run.ended else []
-        notes += [
-            line
-            for line in (self.short, load.note(self.run.directory.read(self.run.directory.late)))
-            if line
-        ]
-        notes += self.left
-        for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
-            if costs := sorted(
-                {
-                    result.claim
-                    for test in tests
-                    for result in test.results
-                    if why and result.reason == why
-                }
-            ):
-                notes.append(f"{why}: that costs {', '.join(costs)}")
+            yield AGENT_NOT_EXECUTED
+        yield from claims_blocked_by_missing_rights(settings.lacking, tests)
+        if ended := self.run.ended:
+            yield f"the run ended: {ended}"
+        yield self.short
+        yield load.note(directory.read(directory.late))
+        yield from self.left
+        for why in filter(None, (settings.not_disruptive, settings.not_cluster_disruptive)):
+            yield _cost_of(why, tests)
+        yield self._loss_of_cluster()
+        if lost := self.run.lost:
+            yield f"{lost}: nothing beyond the run's own namespaces was changed from then on"
+        yield self._cut_short(tests)
+
+    def _loss_of_cluster(self) -> str:
+        """Return that the API server is gone, or was for a time; empty: it always answered."""
         if (gone := self.run.gone) and not self.run.unusable:
-            notes.append(
-                f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there"
+            return (
+                f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be "
+                "there"
             )
-        elif back := self.run.was_gone:
-            notes.append(f"{back}; it answers again, and what was left then is INCONCLUSIVE")
-        if self.run.lost:
-            notes.append(
-                f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on"
-            )
-        if short := self._cut_short(tests):
-            notes.append(short)
-        return tuple(notes)
+        back = self.run.was_gone
+        return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
 
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
@@ -505,11 +502,11 @@ class Controller:
             others = [test for test in self.outcomes.values() if not test.reason.startswith(SIGN)]
             for line in would_not_run(others, self.run.settings.lacking):
                 terminalreporter.write_line(line)
-        if not self.report or not self.run.directory:
+        if not self.plain or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(
-            to_json(self.report),
+            self.plain,
             from_here(self.run.directory.path),
             figures=self.state.config.option.verbose > 0,
         ):
@@ -522,6 +519,12 @@ class Controller:
             terminalreporter.write_line(
                 f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}"
             )
+
+
+def _cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
+    """Return which claims one reason leaves without a verdict; empty: none."""
+    costs = {result.claim for test in tests for result in test.results if result.reason == why}
+    return f"{why}: that costs {', '.join(sorted(costs))}" if costs else ""
 
 
 _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {

@@ -8,7 +8,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -96,7 +95,8 @@ class Exclusive:
             if exclusivity.exclusive:
                 self.state.restoration.epoch.advance()
             hold.release_after(
-                self._under_way(), lambda: self._note(item.nodeid, exclusivity, hold, ended)
+                [future for ask in self.state.background for future in ask()],
+                lambda: self._note(item.nodeid, exclusivity, hold, ended),
             )
             if nextitem is None:
                 self._gate.leave()
@@ -129,9 +129,6 @@ class Exclusive:
         mark = ExclusiveMark(test=test, worker=worker, exclusivity=exclusivity)
         unrestored.mark(mark)
         return mark
-
-    def _under_way(self) -> list[Future[Any]]:
-        return [future for ask in self.state.background for future in ask()]
 
     def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
         times = {

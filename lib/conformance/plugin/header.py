@@ -1,11 +1,12 @@
 """The lines at the top of a run: which cluster, why this one, and the facts that decide what applies."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
 from conformance.facts.windows_troubles import windows_troubles
 from conformance.model.endpoint import OS
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.qualify.sets import suite_parts
@@ -23,29 +24,26 @@ def lines(run: Run, *, whole: bool) -> list[str]:
     label = run.connection.label if run.connection else "none"
     text = [f"cluster: {label} (chosen by {run.choice.why})"]
     if run.facts:
-        covered_nodes = coverage_lines(run.facts, run.settings)
+        coverage = coverage_lines(run.facts, run.settings)
         text += facts_lines(run.facts, whole=whole)
         if whole:
             text += [
-                *covered_nodes,
+                *coverage,
                 *groups.lines(catalog(), run.facts, run.settings),
                 *parts_elsewhere(run.facts),
             ]
         else:
-            text += [groups.counted_line(catalog(), run.facts, run.settings)]
-            text += [line for line in covered_nodes if line.startswith("note: ")]
-        text += [f"note: {line}" for line in assumptions(run.facts)]
-        text += [
-            f"note: {line}" for line in (run.inspection.policies.lines if run.inspection else [])
-        ]
-    if told := load.busy():
-        late = (
-            "the lab on it may be late"
-            if run.shares_machine
-            else "what the suite asks and hears may be late"
-        )
+            text += [
+                groups.counted_line(catalog(), run.facts, run.settings),
+                *(line for line in coverage if line.startswith("note: ")),
+            ]
+        policies = run.inspection.policies.lines if run.inspection else []
+        text += [f"note: {line}" for line in (*assumptions(run.facts), *policies)]
+    if busy := load.busy():
+        late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
         text.append(
-            f"note: this machine is busy ({told}): {late}, and budgets are stretched by what is measured"
+            f"note: this machine is busy ({busy}): {late} may be late, "
+            "and budgets are stretched by what is measured"
         )
     if not run.settings.workers.watch:
         text.append(f"note: {NO_WATCH}")
@@ -103,45 +101,48 @@ def parts_elsewhere(facts: Facts) -> list[str]:
 
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
-    found = _coverage(facts, settings)
+    found = covered_nodes(facts, settings)
     names = {item.node.name for item in found}
-    left_out = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
-    others = [
-        node.name + (f" (not ready: {node.unready})" if node.unready else "")
-        for node in facts.nodes
-        if node.name not in names
-    ]
-    text = [
-        f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"
-    ]
-    text += [f"         not {', '.join(others)}"] if others else []
-    text += (
-        [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"]
-        if left_out
-        else []
-    )
-    if gone := [
-        f"{node.name} ({node.unready})"
-        for node in facts.nodes
-        if node.name not in names and node.unready
-    ]:
-        text.append(f"note: not ready, and nothing is decided on: {', '.join(gone)}")
+    others = [node for node in facts.nodes if node.name not in names]
+    builds = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
     usable = Placement(facts, settings.tolerations).usable("linux")
-    if unseen := unlike_covered(usable, [item.node for item in found if item.node.os == "linux"]):
-        more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
-        text.append(
-            f"note: no Linux node with {'; '.join(unseen[:SHOWN])}{more} is covered; --max-nodes-per-os raises the "
-            f"bound, --nodes names them"
-        )
-    return text
+    unlike = unlike_covered(usable, [item.node for item in found if item.node.os == "linux"])
+    return [
+        f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}",
+        *_line("         not {}", [*map(_with_readiness, others)]),
+        *_line("note: no node of Windows build {} is covered", sorted(builds)),
+        *_line(
+            "note: not ready, and nothing is decided on: {}",
+            [f"{node.name} ({node.unready})" for node in others if node.unready],
+        ),
+        *([_unlike_line(unlike)] if unlike else []),
+    ]
+
+
+def _with_readiness(node: NodeFacts) -> str:
+    return f"{node.name} (not ready: {node.unready})" if node.unready else node.name
+
+
+def _line(form: str, words: Sequence[str]) -> list[str]:
+    """Return a line about words, or none where there are none."""
+    return [form.format(", ".join(words))] if words else []
+
+
+def _unlike_line(unlike: Sequence[str]) -> str:
+    more = f" and {len(unlike) - SHOWN} more" if len(unlike) > SHOWN else ""
+    return (
+        f"note: no Linux node with {'; '.join(unlike[:SHOWN])}{more} is covered; "
+        "--max-nodes-per-os raises the bound, --nodes names them"
+    )
 
 
 def covered(facts: Facts, settings: Settings) -> dict[str, str]:
     """Covered node to why it is."""
-    return {item.node.name: item.why for item in _coverage(facts, settings)}
+    return {item.node.name: item.why for item in covered_nodes(facts, settings)}
 
 
-def _coverage(facts: Facts, settings: Settings) -> list[Covered]:
+def covered_nodes(facts: Facts, settings: Settings) -> list[Covered]:
+    """Return the nodes that the run decides on, Linux first."""
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     systems: tuple[OS, ...] = ("linux", "windows")
     return [item for os in systems for item in placement.coverage(os)]
@@ -160,23 +161,22 @@ def assumptions(facts: Facts) -> list[str]:
     """What is taken for granted: where a fact is not known, where one version stands for several, and what is not
     Calico's fault.
     """
-    troubles = windows_troubles(facts.nodes)
     return [
         *_version(facts),
         *_edition(facts),
         *_versions_on_nodes(facts),
         *_windows_versions(facts),
-        *troubles,
+        *windows_troubles(facts.nodes),
     ]
 
 
 def _edition(facts: Facts) -> list[str]:
     edition = facts.calico_edition.value
-    if edition in (None, "Calico"):
-        return []
-    return [
-        f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, which it is built on"
-    ]
+    line = (
+        f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, "
+        "which it is built on"
+    )
+    return [] if edition in (None, "Calico") else [line]
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
@@ -184,22 +184,21 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
     for node, fact in facts.calico_on_nodes.items():
         if fact.value:
             nodes.setdefault(fact.value, []).append(node)
-    if len(nodes) < 2:
-        return []
-    told = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
-    return [
-        f"nodes run different versions of Calico ({told}): claims about Windows are judged by that of its nodes"
-    ]
+    versions = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
+    line = (
+        f"nodes run different versions of Calico ({versions}): claims about Windows are judged by "
+        "that of its nodes"
+    )
+    return [line] if len(nodes) > 1 else []
 
 
 def _windows_versions(facts: Facts) -> list[str]:
     unknown = [node.name for node in facts.by_os("windows") if not facts.calico_on(node.name).known]
-    if not unknown:
-        return []
-    return [
-        f"Calico's version on Windows nodes is not known ({', '.join(unknown)}): tests that depend on it look into the "
-        "nodes; --windows-calico-version names it"
-    ]
+    return _line(
+        "Calico's version on Windows nodes is not known ({}): tests that depend on it look into "
+        "the nodes; --windows-calico-version names it",
+        unknown,
+    )
 
 
 def _version(facts: Facts) -> list[str]:

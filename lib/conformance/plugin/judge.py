@@ -8,6 +8,7 @@ import json
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,34 +90,26 @@ class Judge:
             return
         for item, test in zip(items, tests, strict=True):
             item.stash[PLANNED] = test
-            claims = test.claims(self.catalog)
-            for claim in claims:
-                item.extra_keyword_matches |= claim.tags | {claim.id}
-            if any(
-                isolation.kind in plan.CHANGING
-                for isolation in plan.isolation_of(test.parts, self.catalog)
-            ):
-                item.add_marker(pytest.mark.disruptive)  # a keyword, too
-            for kind, value in allure_results.labels(claims):
-                item.add_marker(pytest.mark.allure_label(value, label_type=kind))
-            item.add_marker(
-                pytest.mark.allure_label(allure_results.story(item.name), label_type="story")
-            )
-            item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
+            self._mark(item, test)
         self.words.select(config, items)
-        wanted = set(config.option.claim)
         again = tests_to_run(config)
-        chosen = [
-            item
-            for item in items
-            if self._chosen(item, wanted, config.option.smoke)
-            and (again is None or item.nodeid in again)
-            and not (config.option.world and item.get_closest_marker("each_world") is None)
-            and (self.run.settings.workers.watch or not item.stash[PLANNED].last)
-        ]
+        chosen = [item for item in items if self._chosen(item, config.option, again)]
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
+
+    def _mark(self, item: pytest.Item, test: PlannedTest) -> None:
+        """Give a test the words that ``-k`` and ``-m`` select by, and its labels for Allure."""
+        claims = test.claims(self.catalog)
+        for claim in claims:
+            item.extra_keyword_matches |= claim.tags | {claim.id}
+        isolations = plan.isolation_of(test.parts, self.catalog)
+        if any(isolation.kind in plan.CHANGING for isolation in isolations):
+            item.add_marker(pytest.mark.disruptive)  # a keyword, too
+        story = allure_results.story(item.name)
+        labels = [*allure_results.labels(claims), ("story", story), ("test", item.nodeid)]
+        for kind, value in labels:
+            item.add_marker(pytest.mark.allure_label(value, label_type=kind))
 
     def _subjects(self, item: pytest.Item) -> set[str]:
         """A test's claims and what they are about; ``windows`` only where it does not speak of Linux alone."""
@@ -124,11 +117,17 @@ class Judge:
         found = {word for claim in test.claims(self.catalog) for word in (claim.id, *claim.tags)}
         return found if test.about_windows else found - {"windows"}
 
-    @staticmethod
-    def _chosen(item: pytest.Item, wanted: set[str], smoke: bool) -> bool:
-        if smoke and not item.get_closest_marker("smoke"):
-            return False
-        return not wanted or any(part.claim in wanted for part in item.stash[PLANNED].parts)
+    def _chosen(self, item: pytest.Item, option: Any, again: frozenset[str] | None) -> bool:
+        """Return whether the options leave a test; ``again``: the only tests that a rerun has."""
+        test = item.stash[PLANNED]
+        conditions = (
+            not option.smoke or item.get_closest_marker("smoke"),
+            not option.claim or any(part.claim in option.claim for part in test.parts),
+            again is None or item.nodeid in again,
+            not option.world or item.get_closest_marker("each_world"),
+            self.run.settings.workers.watch or not test.last,
+        )
+        return all(conditions)
 
     @pytest.hookimpl(tryfirst=True)  # the controller looks as soon as xdist tells it of the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -1,5 +1,6 @@
 """``--plan`` and ``--list-claims``: what would run here and why, and what there is at all."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,13 +18,14 @@ from conformance.catalog import (
 )
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
+from conformance.plugin.header import covered_nodes
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
-from conformance.pods.placement import Placement
 from conformance.run import plan
 from conformance.run.estimate import Estimate, estimate, token_line
 from conformance.run.limits import workers_for
 from conformance.run.plan import PlannedTest
+from conformance.run.provider import Beforehand
 from conformance.run.run import Run
 from conformance.verdicts.prospect import ClaimPart, applying
 
@@ -32,34 +34,36 @@ def claims_list(
     tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False
 ) -> Iterator[str]:
     """The catalog by area, with the number of tests of each claim; ``whole``: with all that it says of each."""
-    claims = catalog()
-    counted = coverage(
-        claims.values(), [(part.claim, test.test) for test in tests for part in test.parts]
+    claims = [claim for claim in catalog().values() if not wanted or claim.id in wanted]
+    covered = coverage(
+        catalog().values(), [(part.claim, test.test) for test in tests for part in test.parts]
     )
-    area = ""
-    for claim in claims.values():
-        if wanted and claim.id not in wanted:
-            continue
-        if claim.area != area:
-            area = claim.area
-            yield f"\n{area}"
-        number = len(counted.tests.get(claim.id, ()))
-        tested = (
-            "by hand"
-            if claim.id in counted.manual
-            else f"{number} test{'' if number == 1 else 's'}"
-        )
-        modality = ", can happen" if claim.modality == "can happen" else ""
-        yield f"  {claim.id:9} {tested:8} {claim.statement}"
-        yield f"  {'':9} {'':8} {claim.kind}{modality}; {claim.isolation}; tags {', '.join(sorted(claim.tags))}"
-        for part in _with_conditions(claim, tests):
-            yield f"  {'':18} part {part.part}: only on clusters with {part.applies}"
-        if wanted or whole:
-            yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
-            told = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
-            yield from (f"  {'':18} {name}: {text}" for name, text in told.items() if text)
+    for area, of_area in itertools.groupby(claims, lambda claim: claim.area):
+        yield f"\n{area}"
+        for claim in of_area:
+            number = counted(len(covered.tests.get(claim.id, ())), "test")
+            tested = "by hand" if claim.id in covered.manual else number
+            yield from _claim_lines(claim, tested)
+            for part in _with_conditions(claim, tests):
+                yield f"  {'':18} part {part.part}: only on clusters with {part.applies}"
+            if wanted or whole:
+                yield from _details(claim)
     yield ""
-    yield str(counted)
+    yield str(covered)
+
+
+def _claim_lines(claim: Claim, tested: str) -> Iterator[str]:
+    modality = ", can happen" if claim.modality == "can happen" else ""
+    tags = ", ".join(sorted(claim.tags))
+    yield f"  {claim.id:9} {tested:8} {claim.statement}"
+    yield f"  {'':9} {'':8} {claim.kind}{modality}; {claim.isolation}; tags {tags}"
+
+
+def _details(claim: Claim) -> Iterator[str]:
+    """Return a claim's sources, how it is checked, and what is observed where it holds or fails."""
+    yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
+    texts = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
+    yield from (f"  {'':18} {name}: {text}" for name, text in texts.items() if text)
 
 
 def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterator[str]:
@@ -70,31 +74,33 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
     for test in tests:
         for ident in dict.fromkeys(part.claim for part in test.parts):
             by_claim.setdefault(ident, []).append(test)
-    area = ""
-    for claim in claims.values():
-        if claim.area != area:
-            area = claim.area
-            yield f"\n{area}"
-        word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
-        yield f"  {claim.id:9} {word:14} {why}"
-        yield from _parts_elsewhere(claim, by_claim.get(claim.id, []), run.facts)
-    yield from _policies_of_others(run, tests)
-    yield from _costs(run, tests)
+    for area, of_area in itertools.groupby(claims.values(), lambda claim: claim.area):
+        yield f"\n{area}"
+        for claim in of_area:
+            mine = by_claim.get(claim.id, [])
+            word, why = _prospect(claim, claims, run, mine, whole=whole)
+            yield f"  {claim.id:9} {word:14} {why}"
+            yield from _parts_elsewhere(claim, mine, run.facts)
+    going = _able_to_run(run, tests)
+    if run.inspection and run.inspection.policies.lines:
+        yield from _foreign_policies(run.inspection.policies, going)
+    yield from _costs(run, going)
 
 
-def _policies_of_others(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
-    """Which claims policies of others may take, and how to keep them from it."""
-    assert run.facts is not None
-    found = run.inspection.policies if run.inspection else None
-    if found is None or not found.lines:
-        return
+def _able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
+    """Return the tests that nothing known of the cluster keeps from running."""
+    facts = run.facts
+    assert facts is not None
+    claims = catalog()
+    return [
+        test for test in tests if not plan.prospect_of(test, claims, facts, run.settings).verdict
+    ]
+
+
+def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterator[str]:
+    """Return which claims policies of other owners may keep from a verdict, and the remedy."""
     yield "\nPolicies of others"
     use = "pods" if found.closing else "policies"  # what only opens takes denials alone
-    going = [
-        test
-        for test in tests
-        if plan.prospect_of(test, catalog(), run.facts, run.settings).verdict is None
-    ]
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
     for told in filter(None, [found.closing, found.opening]):
         yield f"  {told}"
@@ -124,18 +130,11 @@ def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], facts: Facts) -
             yield f"  {'':9} {settled[0]:14} part {part.part}: {settled[1]}"
 
 
-def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
-    """What tests that change the whole cluster cost others on it."""
+def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
+    """Return what tests that change the whole cluster cost its other users."""
     assert run.facts is not None
-    runs = [
-        planned_test
-        for planned_test in tests
-        if not plan.prospect_of(planned_test, catalog(), run.facts, run.settings).verdict
-    ]
-    exclusive = plan.assign_exclusivity(runs, catalog(), run.facts, run.settings)
-    if run.inspection is None or not any(
-        exclusivity.kind == "cluster" for exclusivity in exclusive
-    ):
+    exclusive = plan.assign_exclusivity(going, catalog(), run.facts, run.settings)
+    if run.inspection is None or all(item.kind != "cluster" for item in exclusive):
         return
     windows = [node.name for node in run.facts.by_os("windows")]
     yield "\nWhat this costs others"
@@ -157,18 +156,10 @@ def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
 def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
     """What those of the tests that would run take, by ``-n auto``'s workers."""
     assert run.inspection is not None
-    facts = run.inspection.facts
-    settings = run.settings
-    claims = catalog()
-    placement = Placement(facts, settings.tolerations, cover=settings.cover)
-    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    number, _ = workers_for(
-        settings.workers, coverage, run.inspection.room, prepared=run.inspection.prepared
-    )
-    going = [
-        test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None
-    ]
-    return estimate(going, coverage, number, settings.workers)
+    limits = run.settings.workers
+    covered = covered_nodes(run.inspection.facts, run.settings)
+    number, _ = workers_for(limits, covered, run.inspection.room, prepared=run.inspection.prepared)
+    return estimate(_able_to_run(run, tests), covered, number, limits)
 
 
 def _prospect(
@@ -178,21 +169,18 @@ def _prospect(
     whole_claim = ClaimPart(claim=claim.id)
     if settled := applying([whole_claim], claims, run.facts, looks=False).of(whole_claim):
         return str(settled[0]), settled[1]
+    if not tests and claim.isolation.kind is IsolationKind.MANUAL:
+        return "by hand", claim.verify
     if not tests:
-        if claim.isolation.kind is IsolationKind.MANUAL:
-            return "by hand", claim.verify
-        return ("no test", claim.statement) if whole else ("not selected", claim.statement)
+        return "no test" if whole else "not selected", claim.statement
     prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
     held = [prospect for prospect in prospects if prospect.verdict]
     if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = (
-        f"{len(prospects) - len(held)} of {len(prospects)} tests"
-        if held
-        else counted(len(prospects), "test")
-    )
-    rest = f"; not the others: {held[0].reason}" if held else ""
-    return "runs", f"{count}{rest}"
+    if not held:
+        return "runs", counted(len(prospects), "test")
+    running = len(prospects) - len(held)
+    return "runs", f"{running} of {len(prospects)} tests; not the others: {held[0].reason}"
 
 
 class PlanOnly:
@@ -206,9 +194,8 @@ class PlanOnly:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = [item.stash[PLANNED] for item in session.items]
-        for line in plan_list(self.state.run, tests, whole=self.whole):
-            print(line)
         print(
+            *plan_list(self.state.run, tests, whole=self.whole),
             "",
             *estimate_lines(self.state.run, tests),
             *(f"note: {line}" for line in self.short()),

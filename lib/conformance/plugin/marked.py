@@ -1,5 +1,6 @@
 """What a test says about itself by marks, parameters and fixtures."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
@@ -44,45 +45,42 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     """
     callspec = getattr(item, "callspec", None)
     parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
-    parts: list[ClaimPart] = []
-    for mark in item.iter_markers("verifies"):
-        part = _filled(item, mark, "part", parameters)
-        alone_on = _filled(item, mark, "alone_on", parameters)
-        if alone_on not in ("", *get_args(OS)):
-            raise pytest.UsageError(f"{item.nodeid}: alone_on={alone_on!r} is no operating system")
-        entry = ClaimPart(
-            claim=mark.args[0],
-            part=part,
-            active=mark.kwargs.get("active", False),
-            alone_on=alone_on or None,  # type: ignore[arg-type]
-            applies=mark.kwargs.get("applies", ALL),
-            provisional=mark.kwargs.get("provisional", False),
-        )
-        if entry not in parts:
-            parts.append(entry)
+    marks = item.iter_markers("verifies")
+    parts = tuple(dict.fromkeys(_part(item, mark, parameters) for mark in marks))
     if not parts and not item.get_closest_marker("smoke"):
         raise pytest.UsageError(
             f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)"
         )
     _refuse_foreign_facts(item, parts, catalog, demands)
-    needs = Needs()
-    for mark in item.iter_markers("needs"):
-        needs = needs.plus(mark.args[0])
-    for ident in {part.claim for part in parts}:
-        needs = needs.plus(catalog[ident].needs)
-    uses = _uses(item, parts, catalog, nodes=needs.host_network or needs.host_process)
+    of_test = (mark.args[0] for mark in item.iter_markers("needs"))
+    of_claims = (catalog[ident].needs for ident in {part.claim for part in parts})
+    needs = functools.reduce(Needs.plus, [*of_test, *of_claims], Needs())
     applied = item.get_closest_marker("manifest")
-    otherwise = bool(applied and applied.kwargs.get("otherwise"))
-    last = item.get_closest_marker("after_all_others") is not None
     fixtures = set(getattr(item, "fixturenames", ()))
     return PlannedTest(
         test=item.nodeid,
-        parts=tuple(parts),
+        parts=parts,
         needs=needs,
-        uses=uses,
-        otherwise=otherwise,
-        last=last,
+        uses=_uses(item, parts, catalog, nodes=needs.host_network or needs.host_process),
+        otherwise=bool(applied and applied.kwargs.get("otherwise")),
+        last=item.get_closest_marker("after_all_others") is not None,
         one_node="own_node" in fixtures and "own_nodes" not in fixtures,
+    )
+
+
+def _part(item: pytest.Item, mark: pytest.Mark, parameters: Mapping[str, str]) -> ClaimPart:
+    """Return the part of a claim that a ``verifies`` mark names. Raise pytest.UsageError."""
+    part = _filled(item, mark, "part", parameters)
+    alone_on = _filled(item, mark, "alone_on", parameters)
+    if alone_on not in ("", *get_args(OS)):
+        raise pytest.UsageError(f"{item.nodeid}: alone_on={alone_on!r} is no operating system")
+    return ClaimPart(
+        claim=mark.args[0],
+        part=part,
+        active=mark.kwargs.get("active", False),
+        alone_on=alone_on or None,  # type: ignore[arg-type]
+        applies=mark.kwargs.get("applies", ALL),
+        provisional=mark.kwargs.get("provisional", False),
     )
 
 

@@ -7,10 +7,10 @@ that is an existing path for a test path, and looks for its configuration there 
 import os
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,6 +31,8 @@ from conformance.settings import (
     load_timings,
     prefix_problem,
 )
+
+T = TypeVar("T")
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
@@ -176,111 +178,164 @@ def read_choice(config: pytest.Config) -> Choice:
     )
 
 
+def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
+    """Return the parsed value of an option; None: it was not given."""
+    return parse(text) if text else None
+
+
+def _below_one(number: int | None) -> bool:
+    return number is not None and number < 1
+
+
+def _needs_permission(option: Any, choice: Choice) -> bool:
+    return not (option.allow_disruptive or option.allow_cluster_disruptive or choice.own_lab)
+
+
+def _version_problem(text: str | None) -> str:
+    try:
+        _parsed(Version.parse, text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _not_with_prefix(option: Any) -> str:
+    """Return the option that ``--namespaces-prefix`` rules out; empty: none is given."""
+    names = ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep")
+    given = (_written(name) for name in names if getattr(option, name))
+    return next(given, "") if option.namespaces_prefix else ""
+
+
+REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
+    (
+        lambda option, choice: option.allow_disruptive and option.no_disruptive,
+        "--allow-disruptive and --no-disruptive contradict each other: leave one out",
+    ),
+    (
+        lambda option, choice: option.allow_cluster_disruptive and option.no_disruptive,
+        "--allow-cluster-disruptive and --no-disruptive contradict each other: leave one out",
+    ),
+    (
+        lambda option, choice: _below_one(option.max_disrupted_nodes),
+        "--max-disrupted-nodes {max_disrupted_nodes}: expected at least 1",
+    ),
+    (
+        lambda option, choice: option.disruptive_node and _needs_permission(option, choice),
+        "--disruptive-node {disruptive_node} only chooses the node; "
+        "add --allow-disruptive to permit the test",
+    ),
+    (
+        lambda option, choice: option.disruptive_node and option.no_disruptive,
+        "--disruptive-node and --no-disruptive contradict each other: leave one out",
+    ),
+    (
+        lambda option, choice: _version_problem(option.calico_version),
+        "--calico-version {calico_version}: {problem}",
+    ),
+    (
+        lambda option, choice: _version_problem(option.windows_calico_version),
+        "--windows-calico-version {windows_calico_version}: {problem}",
+    ),
+    (
+        lambda option, choice: (
+            option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os)
+        ),
+        "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os",
+    ),
+    (
+        lambda option, choice: _below_one(option.max_nodes_per_os),
+        "--max-nodes-per-os {max_nodes_per_os}: expected at least 1",
+    ),
+    (
+        lambda option, choice: option.calicoctl and not Path(option.calicoctl).is_file(),
+        "--calicoctl {calicoctl}: no such file",
+    ),
+    (
+        lambda option, choice: option.calicoctl and not os.access(option.calicoctl, os.X_OK),
+        "--calicoctl {calicoctl}: no program that can be run; chmod +x makes it one",
+    ),
+    (
+        lambda option, choice: option.max_minutes is not None and not option.max_minutes > 0,
+        "--max-minutes {max_minutes:g}: expected more than 0",
+    ),
+    (
+        lambda option, choice: (
+            isinstance(getattr(option, "numprocesses", None), int) and option.numprocesses < 0
+        ),
+        "-n {numprocesses}: expected 0 or more workers",
+    ),
+    (
+        lambda option, choice: option.run and not (option.restore or option.janitor),
+        "--run {run} says which run is put back: add --restore",
+    ),
+    (
+        lambda option, choice: (
+            option.namespaces_prefix and prefix_problem(option.namespaces_prefix)
+        ),
+        "--namespaces-prefix {namespaces_prefix}: {problem}",
+    ),
+    (
+        lambda option, choice: option.namespaces_prefix and choice.own_lab,
+        "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
+    ),
+    (
+        lambda option, choice: _not_with_prefix(option),
+        "{problem} and --namespaces-prefix contradict each other: a run in prepared "
+        "namespaces changes nothing else and leaves them empty; leave one out",
+    ),
+)
+"""Conditions under which options cannot be meant, each with its message; the first that holds counts.
+
+In a message stand the options by name, and as ``problem`` what the condition returned.
+"""
+
+
 def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: str) -> Settings:
-    """Everything else that the options say.  Raises UsageProblem."""
+    """Return what all other options mean. Raise UsageProblem."""
     option = config.option
-    allowed = option.allow_disruptive or option.allow_cluster_disruptive
-    if allowed and option.no_disruptive:
-        one = "--allow-disruptive" if option.allow_disruptive else "--allow-cluster-disruptive"
-        raise UsageProblem(f"{one} and --no-disruptive contradict each other: leave one out")
-    if option.max_disrupted_nodes is not None and option.max_disrupted_nodes < 1:
-        raise UsageProblem(
-            f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1"
-        )
-    if option.disruptive_node and not (allowed or choice.own_lab):
-        raise UsageProblem(
-            f"--disruptive-node {option.disruptive_node} only chooses the node; "
-            "add --allow-disruptive to permit the test"
-        )
-    if option.disruptive_node and option.no_disruptive:
-        raise UsageProblem(
-            "--disruptive-node and --no-disruptive contradict each other: leave one out"
-        )
-    for name in ("calico_version", "windows_calico_version"):
-        if text := getattr(option, name):
-            try:
-                Version.parse(text)
-            except ValueError as error:
-                raise UsageProblem(f"--{name.replace('_', '-')} {text}: {error}") from None
-    if option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os):
-        raise UsageProblem(
-            "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os"
-        )
-    if option.max_nodes_per_os is not None and option.max_nodes_per_os < 1:
-        raise UsageProblem(f"--max-nodes-per-os {option.max_nodes_per_os}: expected at least 1")
-    if option.calicoctl and not Path(option.calicoctl).is_file():
-        raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
-    if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
-        raise UsageProblem(
-            f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one"
-        )
-    if option.max_minutes is not None and not option.max_minutes > 0:
-        raise UsageProblem(f"--max-minutes {option.max_minutes:g}: expected more than 0")
-    if isinstance(workers := getattr(option, "numprocesses", None), int) and workers < 0:
-        raise UsageProblem(f"-n {workers}: expected 0 or more workers")
-    if option.run and not (option.restore or option.janitor):
-        raise UsageProblem(f"--run {option.run} says which run is put back: add --restore")
-    check_prefix(option, choice)
+    for condition, message in REFUSALS:
+        if problem := condition(option, choice):
+            raise UsageProblem(message.format_map({**vars(option), "problem": problem}))
     labels(option.label)
     check_claims(option.claim)
+    lab_may_break = choice.own_lab and not option.no_disruptive
     return Settings(
-        timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
+        timings=load_timings(_parsed(Path, option.timings), lab=choice.own_lab),
         images=Images(
-            mirrors=tuple(Mirror.parse(text) for text in option.image_registry),
+            mirrors=tuple(map(Mirror.parse, option.image_registry)),
             choices=image_choices(Path(option.images)) if option.images else {},
             pull_secrets=tuple(option.image_pull_secret),
         ),
-        pod_limits=PodLimits.parse(option.pod_limits) if option.pod_limits else None,
+        pod_limits=_parsed(PodLimits.parse, option.pod_limits),
         cover=Cover(
             at_most=option.max_nodes_per_os or Cover.at_most,
-            nodes=tuple(
-                name.strip() for text in option.nodes for name in text.split(",") if name.strip()
-            ),
+            nodes=tuple(filter(None, map(str.strip, ",".join(option.nodes).split(",")))),
             selector=option.node_selector or "",
             every=option.every_node,
         ),
-        tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
+        tolerations=tuple(map(Toleration.parse, option.tolerate)),
         workers=replace(
             LAB_WORKERS if choice.own_lab else Workers(),
             watch=0 if option.no_watch else Workers.watch,
         ),
-        calicoctl=Path(option.calicoctl) if option.calicoctl else None,
+        calicoctl=_parsed(Path, option.calicoctl),
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,
-        external_target=external_target(option.external_target) if option.external_target else None,
+        external_target=_parsed(external_target, option.external_target),
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         plan=option.plan,
         namespaces_prefix=option.namespaces_prefix or "",
         keep=option.keep,
         capture_packets=option.capture_packets,
-        disruptive=allowed or (choice.own_lab and not option.no_disruptive),
-        cluster_disruptive=option.allow_cluster_disruptive
-        or (choice.own_lab and not option.no_disruptive),
+        disruptive=option.allow_disruptive or option.allow_cluster_disruptive or lab_may_break,
+        cluster_disruptive=option.allow_cluster_disruptive or lab_may_break,
         max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
         delete_emptydir_data=option.delete_emptydir_data,
         disruptive_node=option.disruptive_node or "",
         run_id=run_id,
         worker=worker,
     )
-
-
-def check_prefix(option: Any, choice: Choice) -> None:
-    """Raises UsageProblem for a ``--namespaces-prefix`` that is no name, or stands beside what it rules out."""
-    if not option.namespaces_prefix:
-        return
-    if problem := prefix_problem(option.namespaces_prefix):
-        raise UsageProblem(f"--namespaces-prefix {option.namespaces_prefix}: {problem}")
-    if choice.own_lab:
-        raise UsageProblem(
-            "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH"
-        )
-    for name in ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep"):
-        if getattr(option, name):
-            raise UsageProblem(
-                f"--{name.replace('_', '-')} and --namespaces-prefix contradict each other: a run in prepared "
-                "namespaces changes nothing else and leaves them empty; leave one out"
-            )
 
 
 def labels(given: Sequence[str]) -> dict[str, str]:
@@ -309,41 +364,55 @@ def check_claims(wanted: list[str]) -> None:
             )
 
 
+WITH_VALUES = (
+    "cluster",
+    "kubeconfig",
+    "context",
+    "lab_profile",
+    "calicoctl",
+    "calico_version",
+    "windows_calico_version",
+    "external_target",
+    "timings",
+    "images",
+    "namespaces_prefix",
+    "pod_limits",
+    "disruptive_node",
+    "max_disrupted_nodes",
+)
+"""Options with a value, and below flags, with which claims are run again."""
+FLAGS = (
+    "allow_disruptive",
+    "allow_cluster_disruptive",
+    "delete_emptydir_data",
+    "capture_packets",
+)
+
+
 def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
-    """The command that runs just these claims again on the same cluster; of an OS of ``nodes`` on these alone."""
+    """Return the command that runs these claims again on the same cluster.
+
+    ``nodes``: the only nodes of an operating system to run on, in place of those that were chosen.
+    """
     option = config.option
-    words = [product.command(), *(f"--claim {claim}" for claim in claims)]
-    for name in (
-        "cluster",
-        "kubeconfig",
-        "context",
-        "lab_profile",
-        "calicoctl",
-        "calico_version",
-        "windows_calico_version",
-        "external_target",
-        "timings",
-        "images",
-        "namespaces_prefix",
-        "pod_limits",
-        "disruptive_node",
-        "max_disrupted_nodes",
-        *(("max_nodes_per_os", "node_selector") if not nodes else ()),
-    ):
-        value = getattr(option, name)
-        if value:
-            words.append(f"--{name.replace('_', '-')}={shlex.quote(str(value))}")
-    words += [f"--image-registry={shlex.quote(text)}" for text in option.image_registry]
-    words += [f"--image-pull-secret={name}" for name in option.image_pull_secret]
-    words += [f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate]
     named = nodes or option.nodes
-    words += [f"--nodes={','.join(named)}"] if named else []
-    words += ["--every-node"] if option.every_node and not nodes else []
-    flags = (
-        "allow_disruptive",
-        "allow_cluster_disruptive",
-        "delete_emptydir_data",
-        "capture_packets",
+    chosen = () if nodes else ("max_nodes_per_os", "node_selector")
+    values = {name: getattr(option, name) for name in (*WITH_VALUES, *chosen)}
+    return " ".join(
+        [
+            product.command(),
+            *(f"--claim {claim}" for claim in claims),
+            *(_written(name, shlex.quote(str(value))) for name, value in values.items() if value),
+            *(f"--image-registry={shlex.quote(text)}" for text in option.image_registry),
+            *(f"--image-pull-secret={name}" for name in option.image_pull_secret),
+            *(f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate),
+            *([f"--nodes={','.join(named)}"] if named else []),
+            *(["--every-node"] if option.every_node and not nodes else []),
+            *(_written(name) for name in FLAGS if getattr(option, name)),
+        ]
     )
-    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(option, name)]
-    return " ".join(words)
+
+
+def _written(name: str, value: str = "") -> str:
+    """Return an option as it stands on the command line: ``--max-minutes=5``."""
+    return f"--{name.replace('_', '-')}{f'={value}' if value else ''}"

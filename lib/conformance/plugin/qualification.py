@@ -6,7 +6,7 @@ They are read before anything is touched, so that a waiver that has expired cost
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.facts import Facts
 from conformance.qualify import attest, gate, waivers
-from conformance.qualify.compare import as_text, compare
+from conformance.qualify.compare import Comparison, as_text, compare
+from conformance.qualify.gate import GateResult
 from conformance.qualify.sets import GateSet, sets
 from conformance.qualify.stored import StoredReport, parse, read
 from conformance.qualify.waivers import Waiver, waiver_for
@@ -71,73 +72,67 @@ class Qualification:
     def apply(
         self, report: RunReport, pytest_status: int, *, by_user: bool
     ) -> tuple[RunReport, tuple[str, ...]]:
-        """The report with its exit code, gates and waivers; and lines about the baseline."""
-        report = replace(report, suite={**report.suite, "sets": sets().digest})
-        tests = [self._excused(test) for test in report.tests]
-        excused = [one for one, test in zip(tests, report.tests, strict=True) if one is not test]
-        remaining = {outcome.verdict for outcome in tests} & {
-            ClaimVerdict.VIOLATED,
-            ClaimVerdict.INCONCLUSIVE,
-        }
-        status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
-        causes = {exit_code(tests, status, by_user=by_user): ""}
-        waived = self._waived(report.claims)
-        attested = {
-            **report.attested,
-            **{claim: str(said) for claim, said in self.attested.items()},
-        }
-        if against := [
-            claim.claim.id for claim in report.claims if self._attested_against(claim, attested)
-        ]:
-            causes.setdefault(1, f"--attest: {', '.join(against)} VIOLATED")
+        """Return the report with its exit code, gates and waivers; and lines about the baseline."""
+        report = replace(
+            report,
+            suite={**report.suite, "sets": sets().digest},
+            waived=self._waived(report.claims),
+            attested={**report.attested, **{key: str(a) for key, a in self.attested.items()}},
+        )
         stored = parse(to_json(report), "this run")
         gates = gate.judge(stored, self.required, self.waivers, catalog())
-        short = dict.fromkeys(
-            result.name for result in gates if result.answer in ("not qualified", "incomplete")
+        found = compare(self.baseline, stored, self.waivers) if self.baseline else None
+        status = self._status(report.tests, pytest_status, by_user=by_user)
+        causes = {**self._causes(report, gates, found), status: ""}
+        code = next((code for code in GRAVEST_FIRST if code in causes), 0)
+        unused = (f"waiver not used: {waiver}" for waiver in self._unused(report.claims, gates))
+        report = replace(
+            report,
+            exit_code=code,
+            exit_cause=causes[code] if code else "",
+            notes=(*report.notes, *unused),
+            gates=tuple(map(_reported, gates)),
         )
-        causes.setdefault(gate.exit_code(gates), f"--require: {', '.join(short)} not fulfilled")
-        if failing := [claim.claim.id for claim in report.claims if self._fails(claim)]:
-            causes.setdefault(1, f"--fail-on: {', '.join(failing)}")
-        lines: tuple[str, ...] = ()
-        if self.baseline:
-            found = compare(self.baseline, stored, self.waivers)
-            causes.setdefault(found.exit_code, f"--baseline: {found.cause}")
-            lines = tuple(as_text(found).splitlines())
-        used = {id(waiver) for waiver in self.waivers} - {
-            id(waiver) for waiver in gate.unused(self.waivers, gates)
-        }
-        used |= {
-            id(waiver)
+        return report, tuple(as_text(found).splitlines()) if found else ()
+
+    def _status(self, tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool) -> int:
+        """Return the exit code that tests give: what is waived does not count."""
+        excused = [self._excused(test) for test in tests]
+        open_verdicts = {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
+        is_settled = open_verdicts.isdisjoint(test.verdict for test in excused)
+        if pytest_status == 1 and is_settled and excused != list(tests):
+            pytest_status = 0
+        return exit_code(excused, pytest_status, by_user=by_user)
+
+    def _causes(
+        self, report: RunReport, gates: Sequence[GateResult], found: Comparison | None
+    ) -> dict[int, str]:
+        """Map exit codes that options demand to the first option that demands each; 0 to any."""
+        against = [
+            claim.claim.id
             for claim in report.claims
+            if self._attested_against(claim, report.attested)
+        ]
+        short = dict.fromkeys(result.name for result in gates if result.answer != "qualified")
+        failing = [claim.claim.id for claim in report.claims if self._fails(claim)]
+        demands = [
+            (1 if against else 0, f"--attest: {', '.join(against)} VIOLATED"),
+            (gate.exit_code(gates), f"--require: {', '.join(short)} not fulfilled"),
+            (1 if failing else 0, f"--fail-on: {', '.join(failing)}"),
+        ]
+        if found:
+            demands.append((found.exit_code, f"--baseline: {found.cause}"))
+        return dict(reversed(demands))
+
+    def _unused(self, claims: Sequence[ClaimOutcome], gates: Sequence[GateResult]) -> list[Waiver]:
+        """Return the waivers that accepted nothing, neither for a gate nor for a claim."""
+        used = {
+            id(waiver)
+            for claim in claims
             for result in claim.results
             for waiver in self._waivers_of(result)
         }
-        notes = (
-            *report.notes,
-            *(f"waiver not used: {waiver}" for waiver in self.waivers if id(waiver) not in used),
-        )
-        return (
-            replace(
-                report,
-                exit_code=_first(causes),
-                exit_cause=causes.get(_first(causes), "") if _first(causes) else "",
-                waived=waived,
-                attested=attested,
-                notes=notes,
-                gates=tuple(
-                    Gate(
-                        name=result.name,
-                        build=result.build,
-                        answer=result.word,
-                        headline=result.headline,
-                        obstacles=tuple(map(str, result.standing)),
-                        waived=tuple(str(each) for each in result.obstacles if each.waiver),
-                    )
-                    for result in gates
-                ),
-            ),
-            lines,
-        )
+        return [waiver for waiver in gate.unused(self.waivers, gates) if id(waiver) not in used]
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
         """A line for each required set of which the selection leaves claims out; ``claims``: before a test has run."""
@@ -223,12 +218,19 @@ class Qualification:
         ]
 
 
-def _first(codes: Collection[int]) -> int:
-    """The exit code that counts: what pytest alone can say, then 1, then 6, then the others."""
-    for code in (3, 4, 2, 1, 6, 7, 5):
-        if code in codes:
-            return code
-    return 0
+GRAVEST_FIRST = (3, 4, 2, 1, 6, 7, 5)
+"""Exit codes by what counts: what pytest alone can say, then 1, then 6, then the others."""
+
+
+def _reported(result: GateResult) -> Gate:
+    return Gate(
+        name=result.name,
+        build=result.build,
+        answer=result.word,
+        headline=result.headline,
+        obstacles=tuple(map(str, result.standing)),
+        waived=tuple(str(each) for each in result.obstacles if each.waiver),
+    )
 
 
 def _verdicts(text: str) -> frozenset[ClaimVerdict]:

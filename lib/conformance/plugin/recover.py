@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -26,47 +27,57 @@ from conformance.undo.dead_runs import FINDING_RIGHTS, clear_up
 
 
 def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
-    """Carry out ``--restore`` or ``--janitor``; returns the exit code."""
-    option = config.option
+    """Carry out ``--restore`` or ``--janitor``; return the exit code."""
     try:
-        choice = options.read_choice(config)
-        settings = options.read_settings(config, choice, f"r{secrets.token_hex(3)}", "main")
-        word = "--janitor" if option.janitor else "--restore"
-        if choice.own_lab:
-            raise UsageProblem(f"{word} is for a cluster that stays: name it by --kubeconfig=PATH")
-        if option.plan:
-            raise UsageProblem(
-                f"{word} --plan contradict each other: pytest --janitor --dry-run says what there is"
-            )
-        if option.dry_run and option.restore:
-            raise UsageProblem(
-                "--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore"
-            )
-        access = door(choice)
+        return _recover(config, door)
     except UsageProblem as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _recover(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
+    option = config.option
+    choice = options.read_choice(config)
+    settings = options.read_settings(config, choice, f"r{secrets.token_hex(3)}", "main")
+    _refuse(option, choice)
+    access = door(choice)
     kube = Kube(access, settings.timings.run, read_only=settings.reads_only)
     try:
         with _signature() as process:
             return clear_up(kube, settings, process, dry_run=option.dry_run, named=option.run or "")
-    except UsageProblem as error:
-        raise pytest.UsageError(str(error)) from None
+    except UsageProblem:
+        raise
     except (ApiRefused, ApiUnreachable) as error:
-        lacking = (
-            lacking_rights(kube, FINDING_RIGHTS)
-            if isinstance(error, ApiRefused) and error.forbidden
-            else []
-        )
-        told: Sequence[str] = lacking or [first_contact(access, error)]
+        is_forbidden = isinstance(error, ApiRefused) and error.forbidden
+        lacking = lacking_rights(kube, FINDING_RIGHTS) if is_forbidden else []
+        problems: Sequence[str] = lacking or [first_contact(access, error)]
     except ClusterUnusable as unusable:
-        told = unusable.reasons
+        problems = unusable.reasons
     except SuiteError as error:
-        told = [first_line(error)]
+        problems = [first_line(error)]
     finally:
         kube.close()
-    for line in told:
+    for line in problems:
         print(f"ERROR: {line}", file=sys.stderr)
     return 7
+
+
+def _refuse(option: Any, choice: Choice) -> None:
+    """Raise UsageProblem for options that mean nothing beside ``--restore`` or ``--janitor``."""
+    word = "--janitor" if option.janitor else "--restore"
+    refusals = (
+        (choice.own_lab, f"{word} is for a cluster that stays: name it by --kubeconfig=PATH"),
+        (
+            option.plan,
+            f"{word} --plan contradict each other: pytest --janitor --dry-run says what there is",
+        ),
+        (
+            option.dry_run and option.restore,
+            "--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore",
+        ),
+    )
+    for is_wrong, message in refusals:
+        if is_wrong:
+            raise UsageProblem(message)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
-from conformance.model.images import RanImage
+from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
 from conformance.qualify.stored import StoredReport, read
-from conformance.report.run import Continued
+from conformance.report.run import Continued, RunReport
 from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, worst
 
@@ -117,6 +117,26 @@ class Rerun:
             for outcome in earlier
         ]
         return (*both, *(outcome for outcome in now if outcome.test not in known))
+
+    def join(
+        self, report: RunReport, now: Sequence[TestOutcome], attested: Collection[str]
+    ) -> RunReport:
+        """Return a report with what it continues.
+
+        ``now``: the tests that were run again; ``attested``: claims that a person answered for
+        this run.
+        """
+        return replace(
+            report,
+            attested=self.attested,
+            dates={
+                claim: date
+                for claim, date in self.dates.items()
+                if claim not in self.attested or claim not in attested
+            },
+            continues=self.continued(now),
+            images=together([*self.images, *report.images]),
+        )
 
     def continued(self, now: Sequence[TestOutcome]) -> Continued:
         """What the report tells of the earlier run, and of each test that was run again."""

@@ -82,14 +82,15 @@ STATE = pytest.StashKey[State]()
 def passive(config: pytest.Config) -> bool:
     """Whether this run has no tests to run: it makes no run directory and opens no cluster for them."""
     option = config.option
-    lists = (
+    return bool(
         option.collectonly
         or option.list_claims
         or option.list_images
         or option.help
         or getattr(option, "version", 0)
+        or option.restore
+        or option.janitor
     )
-    return bool(lists or option.restore or option.janitor)
 
 
 def only_told(config: pytest.Config) -> bool:
@@ -111,9 +112,8 @@ def of(config: pytest.Config) -> State:
 
 def _controller(config: pytest.Config) -> State:
     choice = options.read_choice(config)
-    options.read_settings(config, choice, "check", "main")  # complains before a directory is made
+    settings = options.read_settings(config, choice, "none", "main")  # before a directory is made
     if passive(config):
-        settings = options.read_settings(config, choice, "none", "main")
         return State(config=config, run=Run(choice=choice, settings=settings, directory=None))
     reports = Path(config.option.report_dir or config.rootpath / "reports").absolute()
     try:
@@ -199,8 +199,14 @@ def selects_all(config: pytest.Config) -> bool:
         _path(argument, config.invocation_params.dir) in (suites, *suites.parents)
         for argument in config.args
     )
-    narrowed = option.keyword or option.markexpr or option.claim or option.smoke
-    narrowed = narrowed or getattr(option, "deselect", None) or getattr(option, "lf", False)
+    narrowed = (
+        option.keyword
+        or option.markexpr
+        or option.claim
+        or option.smoke
+        or getattr(option, "deselect", None)
+        or getattr(option, "lf", False)
+    )
     return everything and not narrowed
 
 

@@ -208,12 +208,11 @@ class Words:
     def select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         if not self._expression:
             return
-        kept: list[pytest.Item] = []
-        left: list[pytest.Item] = []
-        for item in items:
-            said = (word for mark in item.iter_markers("about") for word in mark.args)
-            fits = selected(item, self._expression, {*self._of(item), *said}, self._catalog)
-            (kept if fits else left).append(item)
+        left = [item for item in items if not self._fits(item)]
         if left:
             config.hook.pytest_deselected(items=left)
-            items[:] = kept
+            items[:] = [item for item in items if item not in left]
+
+    def _fits(self, item: pytest.Item) -> bool:
+        words = {word for mark in item.iter_markers("about") for word in mark.args}
+        return selected(item, self._expression, {*self._of(item), *words}, self._catalog)

@@ -121,11 +121,8 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
         key=order.index,
     )
     speaker = now if now.verdict is verdict else before
-    reason = next(
-        (decision.reason for decision in decisions if decision.verdict is verdict), speaker.reason
-    )
-    if speaker.verdict is verdict:
-        reason = speaker.reason
+    reasons = (decision.reason for decision in decisions if decision.verdict is verdict)
+    reason = speaker.reason if speaker.verdict is verdict else next(reasons, speaker.reason)
     told = [item for item in (before.verdict, now.verdict) if item is not ClaimVerdict.NOT_RUN]
     prefix = (
         f"{FLAKY} ({', '.join(told)}): "

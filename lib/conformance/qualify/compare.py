@@ -1,7 +1,7 @@
 """Two reports beside each other: what became worse, better, new or is gone, and in what the clusters differ."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -222,23 +222,24 @@ def _one(
 
 
 def _by_part(claim: StoredClaim) -> dict[str, ClaimVerdict]:
-    order = precedence(claim.kind)
-    found = dict[str, ClaimVerdict]()
-    for result in claim.results:
-        found[result.part] = min(
-            found.get(result.part, result.verdict), result.verdict, key=order.index
-        )
-    return found
+    return _worst(claim, ((result.part, result.verdict) for result in claim.results))
 
 
 def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
+    verdicts = (
+        (build, decision.verdict) for decision in claim.decisions for build in decision.about
+    )
+    return _worst(claim, verdicts)
+
+
+def _worst(
+    claim: StoredClaim, verdicts: Iterable[tuple[str, ClaimVerdict]]
+) -> dict[str, ClaimVerdict]:
+    """Return the verdict that counts for each part or build."""
     order = precedence(claim.kind)
-    found = dict[str, ClaimVerdict]()
-    for decision in claim.decisions:
-        for build in decision.about:
-            found[build] = min(
-                found.get(build, decision.verdict), decision.verdict, key=order.index
-            )
+    found: dict[str, ClaimVerdict] = {}
+    for place, verdict in verdicts:
+        found[place] = min(found.get(place, verdict), verdict, key=order.index)
     return found
 
 
@@ -282,26 +283,25 @@ def _flat(facts: Facts | None) -> dict[str, str]:
             }
         )
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
-    for build, name, values in _hosts(facts):
-        found[f"Windows {build}: {name}"] = ", ".join(values)
-    versions_there = {
-        facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")
+    for (build, name), values in _hosts(facts).items():
+        found[f"Windows {build}: {name}"] = ", ".join(sorted(values))
+    windows = facts.by_os("windows")
+    versions_there = {facts.calico_on(node.name).value or "unknown" for node in windows}
+    planes = {node.plane.value or "unknown" for node in windows}
+    return {
+        **found,
+        "Calico on Windows nodes": ", ".join(sorted(versions_there)),
+        "plane of Windows nodes": ", ".join(sorted(planes)),
     }
-    found["Calico on Windows nodes"] = ", ".join(sorted(versions_there))
-    found["plane of Windows nodes"] = ", ".join(
-        sorted({node.plane.value or "unknown" for node in facts.by_os("windows")})
-    )
-    return found
 
 
-def _hosts(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """What looks into the hosts of one build found: build, name, the values that its nodes have."""
+def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
+    """Map build and name of what was read in Windows hosts to the values of the build's nodes."""
     found: dict[tuple[str, str], set[str]] = {}
     for node in facts.by_os("windows"):
         for name, value in (node.differences.value or {}).items():
             found.setdefault((node.build, name), set()).add(value)
-    for (build, name), values in found.items():
-        yield build, name, sorted(values)
+    return found
 
 
 def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:

@@ -74,15 +74,14 @@ class Sets(Mapping[str, GateSet]):
 
     def named(self, words: str) -> tuple[GateSet, ...]:
         """The sets of ``core,policy``.  Raises UsageProblem with the known names."""
-        found = []
-        for word in (part.strip() for part in words.split(",")):
+        names = [part.strip() for part in words.split(",")]
+        for word in names:
             if word not in self.by_name:
                 said = f"there is no set {word!r}" if word else "a name is missing"
                 raise UsageProblem(
                     f"--require {words}: {said}; there are {', '.join(self.by_name)}"
                 )
-            found.append(self.by_name[word])
-        return tuple(found)
+        return tuple(self.by_name[word] for word in names)
 
 
 @functools.cache

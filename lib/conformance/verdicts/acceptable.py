@@ -52,18 +52,17 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[Said]:
 
     A decision between Linux nodes, or about the cluster as a whole, is one about every build.
     """
-    said = []
+    found: list[Said] = []
     for result in results:
-        for decision in result.decisions:
-            if not decision.about or build in decision.about:
-                said.append(
-                    Said(decision.verdict, decision.reason, (build if decision.about else "",))
-                )
+        found += (
+            Said(decision.verdict, decision.reason, (build if decision.about else "",))
+            for decision in result.decisions
+            if not decision.about or build in decision.about
+        )
         if not any(decision.verdict is result.verdict for decision in result.decisions):
-            said.append(
-                Said(result.verdict, result.reason, ("",))
-            )  # what ended the test belongs to no node
-    return said
+            # What ended the test belongs to no node.
+            found.append(Said(result.verdict, result.reason, ("",)))
+    return found
 
 
 def unacceptable(kind: ClaimKind, found: Sequence[Said]) -> Iterator[Said]:

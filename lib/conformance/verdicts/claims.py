@@ -1,5 +1,6 @@
 """From what tests said to one verdict per claim."""
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,9 +20,9 @@ from conformance.model.decision import Decision
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
+from conformance.verdicts.acceptable import UNDECIDED, about_the_cluster
 from conformance.verdicts.decisions import by_build, over_builds
 
-_OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
 """Halves of a decision that was confirmed, as readers are told what was seen."""
 NO_TEST = "there is no test for it yet"
@@ -87,8 +88,7 @@ class ClaimOutcome:
     @property
     def opens(self) -> bool:
         """Whether it is VIOLATED, and something gets through that policy closes."""
-        violated = self.verdict is ClaimVerdict.VIOLATED
-        return violated and any(
+        return self.verdict is ClaimVerdict.VIOLATED and any(
             decision.opens for result in self.results for decision in result.decisions
         )
 
@@ -144,21 +144,17 @@ def claim_outcomes(
 
 def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
     """Known issues of which one may be behind each decision of a claim that is VIOLATED; none where one fits none."""
-    violated = [result for result in results if result.verdict is ClaimVerdict.VIOLATED]
     wrong = [
         [one for one in result.decisions if one.verdict is ClaimVerdict.VIOLATED]
-        for result in violated
+        for result in results
+        if result.verdict is ClaimVerdict.VIOLATED
     ]
     if facts is None or not all(wrong):
         return ()
-    each = [
-        [issue for issue in known_issues() if issue.fits(one, facts)]
-        for several in wrong
-        for one in several
-    ]
-    return tuple(
-        issue for issue in known_issues() if all(each) and any(issue in fitting for fitting in each)
-    )
+    decisions = itertools.chain.from_iterable(wrong)
+    each = [[issue for issue in known_issues() if issue.fits(one, facts)] for one in decisions]
+    fitting = list(itertools.chain.from_iterable(each)) if all(each) else []
+    return tuple(issue for issue in known_issues() if issue in fitting)
 
 
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
@@ -169,17 +165,9 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     )
     verdict = over_builds({result.verdict for result in results}, builds)
     speaker = next((result for result in results if result.verdict is verdict), results[0])
-    counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
-    missing = tuple(
-        dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN)
-    )
-    decided = tuple(
-        dict.fromkeys(
-            result.part
-            for result in counted
-            if result.part and result.verdict not in _OPEN and result.part not in missing
-        )
-    )
+    missing = _parts(result for result in results if result.verdict in UNDECIDED)
+    closed = _parts(result for result in results if about_the_cluster(result.verdict))
+    decided = tuple(part for part in closed if part not in missing)
     return ClaimOutcome(
         claim=claim,
         verdict=verdict,
@@ -190,6 +178,10 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
         builds=builds,
         results=tuple(results),
     )
+
+
+def _parts(results: Iterable[ClaimResult]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(result.part for result in results if result.part))
 
 
 def decides(decision: Decision, claim: Claim) -> bool:
@@ -220,9 +212,7 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
 
 def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
     """Why the half of a claim that changes something says nothing; empty: it did, or there is no such half."""
-    decided = [
-        result for result in results if result.verdict not in (*_OPEN, ClaimVerdict.NOT_APPLICABLE)
-    ]
+    decided = [result for result in results if about_the_cluster(result.verdict)]
     if claim.active is None or not decided or any(result.active for result in decided):
         return ""
     if tried := next(

@@ -78,21 +78,19 @@ def over_builds(
 
 
 def _blamed(one: Decision, decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """Return the builds that a decision counts for."""
     if one.verdict not in WRONG or len(one.about) < 2:
         return one.about
     for suspect, other in ((one.source, one.target), (one.target, one.source)):
-        without_other = [
-            one for one in decisions if suspect in _ends(one) and other not in _ends(one)
-        ]
-        without_suspect = [
-            one for one in decisions if other in _ends(one) and suspect not in _ends(one)
-        ]
-        is_well = {one.verdict for one in without_suspect} == {ClaimVerdict.CONFIRMED}
-        if is_well and any(one.verdict in WRONG for one in without_other):
-            cleared = set.intersection(*(set(one.builds) for one in without_suspect))
+        others = _apart(other, suspect, decisions)
+        is_well = {decision.verdict for decision in others} == {ClaimVerdict.CONFIRMED}
+        if is_well and any(item.verdict in WRONG for item in _apart(suspect, other, decisions)):
+            cleared = set.intersection(*(set(decision.builds) for decision in others))
             return tuple(build for build in one.about if build not in cleared) or one.about
     return one.about
 
 
-def _ends(one: Decision) -> tuple[str, str]:
-    return one.source, one.target
+def _apart(node: str, other: str, decisions: Sequence[Decision]) -> list[Decision]:
+    """Return the decisions about a node that are not about another node."""
+    ends = ((decision, (decision.source, decision.target)) for decision in decisions)
+    return [decision for decision, nodes in ends if node in nodes and other not in nodes]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from conformance.catalog import Claim
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
@@ -26,32 +27,17 @@ def judged(
     ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
     """
     decisions = _decisions(claim, part, test, statement, builds)
-    of_claims = [seen for seen in statement.seen if seen.claim]
-    own = any(seen.claim == claim.id and seen.part in ("", part) for seen in of_claims)
-    told = any(
-        statement.raised and seen.verdict is statement.raised.verdict for seen in statement.seen
-    )
-    raised = (
-        None if own and statement.in_body and told else statement.raised
-    )  # it was decided apart from the others
-    if (
-        raised
-        and told
-        and raised.verdict is ClaimVerdict.VIOLATED
-        and any(not seen.part for seen in of_claims)
-    ):
-        raised = None  # its expectations have told of which claim, and what was raised is the worst of it
+    raised = _raised(claim, part, statement)
     about = [decision for decision in decisions if decides(decision, claim)]
     if raised is None and not about:
         found = Finding(ClaimVerdict.NOT_RUN, NOTHING, REMEDY)
         decisions = ()
     else:
         unreached = [] if raised else _unreached(claim, part, test, decisions, builds)
-        denied = any("closed" in decision.halves for decision in decisions)
-        decisions = (*decisions, *unreached)
         found = _together(claim, [*about, *unreached], raised)
-        if raised is None and claim.denial and not denied and found.verdict not in WITHOUT_DENIAL:
+        if raised is None and _lacks_denial(claim, decisions, found):
             found = Finding(ClaimVerdict.NOT_RUN, NO_DENIAL, REMEDY)
+        decisions = (*decisions, *unreached)
     return ClaimResult(
         claim=claim.id,
         verdict=found.verdict,
@@ -62,6 +48,26 @@ def judged(
         measured=dict(statement.measured),
         decisions=decisions,
     )
+
+
+def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
+    """Return what the test raised, unless its decisions say of which claims and parts that holds."""
+    raised = statement.raised
+    if raised is None or all(seen.verdict is not raised.verdict for seen in statement.seen):
+        return raised
+    of_claims = [seen for seen in statement.seen if seen.claim]
+    own = any(seen.claim == claim.id and seen.part in ("", part) for seen in of_claims)
+    if own and statement.in_body:  # it was decided apart from the others
+        return None
+    # What was raised is the worst of what was decided claim by claim.
+    by_claim = raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims)
+    return None if by_claim else raised
+
+
+def _lacks_denial(claim: Claim, decisions: Sequence[Decision], found: Finding) -> bool:
+    """Return whether a claim that something is closed rests on open paths alone."""
+    denied = any("closed" in decision.halves for decision in decisions)
+    return claim.denial and not denied and found.verdict not in WITHOUT_DENIAL
 
 
 def of_test(results: Sequence[ClaimResult], raised: Finding | None) -> Finding:
@@ -95,30 +101,18 @@ def _decisions(
 ) -> tuple[Decision, ...]:
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
-    found = []
-    for seen in folded(
-        one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)
-    ):
-        verdict = seen.verdict
-        reason = seen.reason
-        if verdict is ClaimVerdict.UNMET:
-            verdict = unmet_for(claim)
-        elif verdict is ClaimVerdict.CONFIRMED and special:
-            verdict = special.verdict
-            reason = special.reason
-        about = _about(seen, builds)
-        found.append(
-            replace(
-                seen,
-                claim=claim.id,
-                part=part,
-                test=test,
-                verdict=verdict,
-                reason=reason,
-                about=about,
-            )
+    found = [
+        replace(seen, claim=claim.id, part=part, test=test, about=_about(seen, builds))
+        for seen in folded(
+            one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)
         )
-    return tuple(found)
+    ]
+    instead: dict[ClaimVerdict, dict[str, Any]] = {
+        ClaimVerdict.UNMET: {"verdict": unmet_for(claim)}
+    }
+    if special:
+        instead[ClaimVerdict.CONFIRMED] = {"verdict": special.verdict, "reason": special.reason}
+    return tuple(replace(seen, **instead.get(seen.verdict, {})) for seen in found)
 
 
 def _about(seen: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,0 +1,231 @@
+"""Options that contradict each other, or have no meaning, end the run with one line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from _pytest.config.argparsing import Parser
+
+from conformance.errors import UsageProblem
+from conformance.plugin import options
+from conformance.settings import Cover, Mirror, Settings, Workers
+
+SUITE = Path(__file__)
+"""A file that exists and cannot be run."""
+CLUSTER = "--kubeconfig=here"
+ALONE = "a run in prepared namespaces changes nothing else and leaves them empty; leave one out"
+
+
+def config(*arguments: str) -> Any:
+    """Return what the plugin reads of pytest's configuration after this command line."""
+    parser = Parser(_ispytest=True)
+    options.add_options(parser)
+    parsed: argparse.Namespace = parser.parse(list(arguments))
+    return SimpleNamespace(option=parsed, invocation_params=SimpleNamespace(args=arguments))
+
+
+def settings(*arguments: str, **more: Any) -> Settings:
+    """Return the settings of this command line; ``more``: options of other plugins."""
+    read = config(*arguments)
+    vars(read.option).update(more)
+    return options.read_settings(read, options.read_choice(read), "r123", "gw0")
+
+
+def refusal(*arguments: str, **more: Any) -> str:
+    with pytest.raises(UsageProblem) as caught:
+        settings(*arguments, **more)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["--allow-disruptive", "--no-disruptive"],
+            "--allow-disruptive and --no-disruptive contradict each other: leave one out",
+        ),
+        (
+            ["--allow-cluster-disruptive", "--no-disruptive"],
+            "--allow-cluster-disruptive and --no-disruptive contradict each other: leave one out",
+        ),
+        (
+            ["--allow-disruptive", "--allow-cluster-disruptive", "--no-disruptive"],
+            "--allow-disruptive and --no-disruptive contradict each other: leave one out",
+        ),
+        (["--max-disrupted-nodes=0"], "--max-disrupted-nodes 0: expected at least 1"),
+        (
+            [CLUSTER, "--disruptive-node=w1"],
+            "--disruptive-node w1 only chooses the node; add --allow-disruptive to permit the test",
+        ),
+        (
+            ["--disruptive-node=w1", "--no-disruptive"],
+            "--disruptive-node and --no-disruptive contradict each other: leave one out",
+        ),
+        (
+            ["--every-node", "--nodes=a"],
+            "--every-node covers all nodes: leave out --nodes, --node-selector and "
+            "--max-nodes-per-os",
+        ),
+        (
+            ["--every-node", "--node-selector=a"],
+            "--every-node covers all nodes: leave out --nodes, --node-selector and "
+            "--max-nodes-per-os",
+        ),
+        (
+            ["--every-node", "--max-nodes-per-os=2"],
+            "--every-node covers all nodes: leave out --nodes, --node-selector and "
+            "--max-nodes-per-os",
+        ),
+        (["--max-nodes-per-os=0"], "--max-nodes-per-os 0: expected at least 1"),
+        (["--calicoctl=/no/such"], "--calicoctl /no/such: no such file"),
+        (
+            [f"--calicoctl={SUITE}"],
+            f"--calicoctl {SUITE}: no program that can be run; chmod +x makes it one",
+        ),
+        (["--max-minutes=0"], "--max-minutes 0: expected more than 0"),
+        (["--max-minutes=nan"], "--max-minutes nan: expected more than 0"),
+        (["--run=r1"], "--run r1 says which run is put back: add --restore"),
+        (
+            ["--namespaces-prefix=demo"],
+            "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
+        ),
+        *(
+            (
+                [CLUSTER, "--namespaces-prefix=demo", option],
+                f"{option} and --namespaces-prefix contradict each other: {ALONE}",
+            )
+            for option in (
+                "--allow-disruptive",
+                "--allow-cluster-disruptive",
+                "--keep",
+            )
+        ),
+        (["--label=by"], "--label by: expected KEY=VALUE, for example release=v3.32.0-rc1"),
+        (["--label=by=jane", "--label=by=joe"], "--label by=joe: by is jane already"),
+        (
+            ["--claim=CONN-333"],
+            "--claim CONN-333: no such claim; meant CONN-3 or CONN-7 or CONN-6? "
+            "(pytest --list-claims shows all)",
+        ),
+        # Of several problems the line is always about the same one.
+        (
+            [CLUSTER, "--namespaces-prefix=demo", "--keep", "--max-minutes=0", "--label=by"],
+            "--max-minutes 0: expected more than 0",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: list[str], expected: str) -> None:
+    assert refusal(*arguments) == expected
+
+
+def test_an_option_whose_value_has_another_form_is_refused_with_what_is_wrong() -> None:
+    for name in ("--calico-version", "--windows-calico-version"):
+        assert refusal(f"{name}=new").startswith(f"{name} new: ")
+    line = refusal(CLUSTER, "--namespaces-prefix=No_Name")
+    assert line.startswith("--namespaces-prefix No_Name: ")
+
+
+def test_fewer_than_no_workers_are_refused() -> None:
+    assert refusal(numprocesses=-1) == "-n -1: expected 0 or more workers"
+    assert settings(numprocesses="auto").run_id == "r123"
+
+
+def test_text_in_braces_is_printed_as_it_is() -> None:
+    assert refusal("--run={keep}").startswith("--run {keep} says")
+
+
+def test_what_no_option_names_has_its_default() -> None:
+    found = settings()
+    assert found.cover == Cover(at_most=Cover.at_most)
+    assert found.max_disrupted_nodes == Settings.max_disrupted_nodes
+    assert found.workers.watch == Workers.watch
+    assert found.workers.at_most == options.LAB_WORKERS.at_most
+    assert (found.calicoctl, found.pod_limits, found.external_target) == (None, None, None)
+    assert (found.namespaces_prefix, found.disruptive_node) == ("", "")
+    assert (found.images.mirrors, found.images.choices, found.tolerations) == ((), {}, ())
+    assert (found.run_id, found.worker) == ("r123", "gw0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "node", "cluster"),
+    [
+        ([], True, True),
+        (["--no-disruptive"], False, False),
+        ([CLUSTER], False, False),
+        ([CLUSTER, "--allow-disruptive"], True, False),
+        ([CLUSTER, "--allow-cluster-disruptive"], True, True),
+    ],
+)
+def test_disruptive_tests_run_on_an_own_lab_or_where_they_are_allowed(
+    arguments: list[str], node: bool, cluster: bool
+) -> None:
+    found = settings(*arguments)
+    assert (found.disruptive, found.cluster_disruptive) == (node, cluster)
+
+
+def test_options_with_a_value_reach_the_settings() -> None:
+    found = settings(
+        CLUSTER,
+        "--nodes=a, b",
+        "--nodes=c,",
+        "--node-selector=pool=w",
+        "--max-nodes-per-os=7",
+        "--image-registry=registry.example/all",
+        "--image-pull-secret=s",
+        "--pod-limits=cpu=1,memory=1Gi",
+        "--tolerate=gpu",
+        "--external-target=192.0.2.7",
+        "--calico-version=v3.30.0",
+        "--max-minutes=1.5",
+        "--max-disrupted-nodes=2",
+        "--no-watch",
+        "--allow-disruptive",
+        "--disruptive-node=w1",
+    )
+    assert found.cover == Cover(at_most=7, nodes=("a", "b", "c"), selector="pool=w")
+    assert found.images.mirrors == (Mirror.parse("registry.example/all"),)
+    assert found.images.pull_secrets == ("s",)
+    assert found.pod_limits is not None
+    assert found.external_target is not None
+    assert len(found.tolerations) == 1
+    assert found.workers == Workers(watch=0)
+    assert (found.calico_version, found.max_minutes, found.max_disrupted_nodes) == (
+        "v3.30.0",
+        1.5,
+        2,
+    )
+    assert found.disruptive_node == "w1"
+
+
+def test_claims_are_run_again_by_the_options_that_matter_to_them() -> None:
+    given = config(
+        CLUSTER,
+        "--image-registry=docker.io=registry.example/a b",
+        "--tolerate=gpu",
+        "--image-pull-secret=s",
+        "--node-selector=pool=w",
+        "--every-node",
+        "--allow-disruptive",
+        "--max-minutes=3",
+    )
+    command = options.repeat_command(given, ["CONN-3", "CONN-6"])
+    beginning, _, end = command.partition(" --image-registry=")
+    assert beginning.endswith(
+        "--claim CONN-3 --claim CONN-6 --kubeconfig=here --node-selector=pool=w"
+    )
+    assert end == (
+        "'docker.io=registry.example/a b' --image-pull-secret=s --tolerate=gpu "
+        "--every-node --allow-disruptive"
+    )
+
+
+def test_named_nodes_take_the_place_of_chosen_ones() -> None:
+    given = config("--node-selector=pool=w", "--nodes=a", "--nodes=b")
+    assert options.repeat_command(given, []).endswith(" --node-selector=pool=w --nodes=a,b")
+    every = config("--max-nodes-per-os=3", "--every-node", "--disruptive-node=x y")
+    command = options.repeat_command(every, [], ["w1"])
+    assert command.endswith(" --disruptive-node='x y' --nodes=w1")
