@@ -3,7 +3,7 @@
 Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.prepared import BASELINE
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
+from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.model.images import RanImage
@@ -443,43 +444,56 @@ def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
 
 def changed(workload: Workload, pod: Obj | None) -> str:
     """What happened to a pod since it became a Workload; empty when nothing did.  ``pod``: as it is now, None: gone."""
-    what = f"pod {workload.label}"
-    if pod is None:
-        return f"{what} is gone"
-    if pod["metadata"]["uid"] != workload.uid:
-        return f"{what} was replaced by another of the same name on node {pod['spec'].get('nodeName') or 'none yet'}"
-    if pod["metadata"].get("deletionTimestamp"):
-        conditions = (pod.get("status") or {}).get("conditions") or []
-        by = next(
-            (one.get("message") for one in conditions if one.get("type") == "DisruptionTarget"), ""
-        )
-        return f"{what} is being deleted{f' ({by})' if by else ''}"
-    again = waits.restarts(pod) - workload.restarts
-    if again:
-        statuses = (pod.get("status") or {}).get("containerStatuses") or []
-        ends = [
-            f"{item['name']}: {end.get('reason')} ({end.get('exitCode')})"
-            for item in statuses
-            if (end := (item.get("lastState") or {}).get("terminated"))
-        ]
-        return f"{what} restarted {again} {'time' if again == 1 else 'times'}: {', '.join(ends) or 'no reason given'}"
+    what = " is gone" if pod is None else next(_changes(workload, pod), "")
+    return f"pod {workload.label}{what}" if what else ""
+
+
+def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
+    """What is not as it was, beginning with what explains the rest."""
     status = pod.get("status") or {}
+    statuses = status.get("containerStatuses") or []
+    if pod["metadata"]["uid"] != workload.uid:
+        node = pod["spec"].get("nodeName") or "none yet"
+        yield f" was replaced by another of the same name on node {node}"
+    if pod["metadata"].get("deletionTimestamp"):
+        yield f" is being deleted{_disruption(status)}"
+    if again := waits.restarts(pod) - workload.restarts:
+        yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
     if status.get("phase") != "Running":
-        return f"{what} is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
+        yield f" is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
+    # where no container is started again, those beside the workload's own may end: their work is done
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
-    for container_status in (
-        status.get("containerStatuses") or []
-    ):  # ended, and not started again yet: no restart is counted so far
-        state = container_status.get("state") or {}
+    yield from _stopped([one for one in statuses if not once or one["name"] == workload.container])
+    if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
+        yield f" has another address, {status['podIP']} instead of {workload.address}"
+
+
+def _disruption(status: Obj) -> str:
+    """`` (...)`` with the message of what evicts a pod; empty: nothing says so."""
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "DisruptionTarget":
+            return f" ({condition['message']})" if condition.get("message") else ""
+    return ""
+
+
+def _last_ends(statuses: Sequence[Obj]) -> str:
+    """How containers that were started again had ended."""
+    ends = [
+        f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
+        for status in statuses
+        if (end := (status.get("lastState") or {}).get("terminated"))
+    ]
+    return ", ".join(ends) or "no reason given"
+
+
+def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
+    """Containers that have ended and were not started again yet, so that no restart counts them."""
+    for status in statuses:
+        state = status.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")
-        if ended is not None and once and container_status["name"] != workload.container:
-            continue  # it has done what it was there for; who waits for that looks at how it ended
         if ended is not None:
             why = ended.get("reason") or "no reason given"
-            return f"{what}: its container {container_status['name']} is not running: {why}"
-    if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
-        return f"{what} has another address, {status['podIP']} instead of {workload.address}"
-    return ""
+            yield f": its container {status['name']} is not running: {why}"
 
 
 def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
