@@ -154,17 +154,20 @@ class Pods:
         Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
         image for the node's Windows build, the node has gone away).
         """
-        made = [(wish, self._object(wish)) for wish in wishes]
+        made = [self._object(wish) for wish in wishes]
         nodes = [wish.node.name for wish in wishes]
         if lack := gone(self.kube, nodes) or self.watch.lost(nodes):
             raise lack  # else the scheduler would look for it until patience ends
-        for wish, _ in made:
+        for wish in wishes:
             self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         with ThreadPoolExecutor(max_workers=16) as pool:
-            list(pool.map(self._create, made))
-            if self.changes.dry_run:
-                return {wish.called: self._imagined(wish) for wish in wishes}
-            return dict(pool.map(self._ready, wishes))
+            list(pool.map(self._create, wishes, made))
+            there = (
+                map(self._imagined, wishes)
+                if self.changes.dry_run
+                else pool.map(self.again, wishes)
+            )
+            return {wish.called: pod for wish, pod in zip(wishes, there, strict=True)}
 
     def _imagined(self, wish: Wish) -> Workload:
         """The pod that a dry run does not make: where it would be, without an address."""
@@ -186,7 +189,7 @@ class Pods:
     def start(self, wish: Wish) -> None:
         made = self._object(wish)
         self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
-        self._create((wish, made))
+        self._create(wish, made)
 
     def deploy_unready(self, wish: Wish) -> Workload:
         """Deploy one that never becomes ready, and wait until its containers are.
@@ -234,14 +237,8 @@ class Pods:
             made["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": NEVER}]
         return made
 
-    def _create(self, made: tuple[Wish, Obj]) -> None:
-        wish, obj = made
-        self.apply(obj, f"{wish.role} on node {wish.node.name}", self._home(wish))
-
-    def _ready(self, wish: Wish) -> tuple[str, Workload]:
-        return wish.called, self.workload(
-            self.pod_of(wish.called, wish.node, self._home(wish)), ROLES[wish.role]
-        )
+    def _create(self, wish: Wish, made: Obj) -> None:
+        self.apply(made, f"{wish.role} on node {wish.node.name}", self._home(wish))
 
     def pod_of(
         self,
@@ -292,10 +289,11 @@ class Pods:
             f"namespace {home} of this run was deleted by somebody else while it was in use"
         )
 
-    def again(self, wish: Wish, why: str) -> Workload:
-        """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
+    def again(self, wish: Wish, why: str = "") -> Workload:
+        """The pod that a Deployment has now, once it is ready.
 
-        Raises EnvironmentBroken when there is none in a new pod's time, with what happened to the old one (``why``).
+        ``why``: what happened to the pod that it had before; empty: it had none.  Raises EnvironmentBroken with it when
+        no pod is ready in a new pod's time.
         """
         return self.workload(
             self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role]
@@ -355,9 +353,13 @@ class Pods:
             for name in sorted(self._made, key=lambda one: one != self.namespace)
         ]
         if self.changes.run.prefix:
-            every = self.settings.timings.windows.poll_every
             targets = []
-            prepared.vacate(self.changes, self._made, within=patience, every=every)
+            prepared.vacate(
+                self.changes,
+                self._made,
+                within=patience,
+                every=self.settings.timings.windows.poll_every,
+            )
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(
                 pool.map(
@@ -384,6 +386,15 @@ class Pods:
             for pod in pods
             if pod["spec"].get("nodeName") in lost and (meta := pod["metadata"])
         ]
+
+
+def end(deployer: Pods, *names: str) -> None:
+    """Delete Deployments of the worker's namespace, whose test is over."""
+    for name in names:
+        target = ObjectRef(
+            api_version="apps/v1", kind="Deployment", name=name, namespace=deployer.namespace
+        )
+        deployer.changes.delete(target, "its test is over")
 
 
 def copy_pull_secrets(

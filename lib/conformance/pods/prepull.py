@@ -134,12 +134,7 @@ class Prepull:
             pull_with(spec, self._pull_secrets)
         if self.settings.pod_limits:
             tailor.limit(spec, self.settings.pod_limits)
-        terms = [tailor.on_node(node.name) for node in nodes]
-        spec["affinity"] = {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
-            }
-        }
+        spec["affinity"] = tailor.on_nodes(*(node.name for node in nodes))
         self.changes.apply(
             made,
             f"pulls {', '.join(images)} on {counted(len(nodes), 'node')}",

@@ -128,8 +128,7 @@ class WorkerPods:
         """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":
-            server = self.servers("linux").first
-            return clients.to([server])
+            return clients.to([self.servers("linux").first])
         if place == "same node":
             return clients.beside(self.servers("windows"))
         return clients.across(self.servers("windows"))
@@ -180,14 +179,12 @@ class WorkerPods:
 
     def seat_of(self, workload: Workload) -> str:
         """The seat it was deployed for, which is its label ``conformance/seat``."""
-        there = {
-            name: work.result()
+        name = next(
+            name
             for name, work in self._work.items()
-            if work.done() and not work.exception()
-        }
-        return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[
-            2
-        ]
+            if work.done() and not work.exception() and work.result().uid == workload.uid
+        )
+        return name.rpartition("/")[2]
 
     def revalidate(self) -> None:
         """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.

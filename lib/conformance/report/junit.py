@@ -21,7 +21,7 @@ PROPERTY = "test"
 """Name of the property that holds a test's node id."""
 OUTCOME = "conformance"
 """Name of the property by which processes hand outcomes on: nothing for readers of the file."""
-_BAD = ("failure", "error")
+_ENDS = ("failure", "error", "skipped")
 _TAGS = {
     ClaimVerdict.VIOLATED: "failure",
     ClaimVerdict.INCONCLUSIVE: "error",
@@ -69,15 +69,12 @@ def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) ->
 
 def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
     """Let the last of a test's cases say what none of them says; those before it are of one that was put off."""
-    told = (*_BAD, "skipped")
-    *earlier, last = cases
-    for case in earlier:
-        if not any(case.find(tag) is not None for tag in told):
+    silent = [case for case in cases if not any(case.find(tag) is not None for tag in _ENDS)]
+    for case in silent:
+        if case is not cases[-1]:
             suite.remove(case)
-    if (test.flaky or test.verdict in SETTLED) and not any(
-        case.find(tag) is not None for case in cases for tag in told
-    ):
-        _judge(last, test)
+    if (test.flaky or test.verdict in SETTLED) and len(silent) == len(cases):
+        _judge(cases[-1], test)
 
 
 def write_claims(report: RunReport, path: Path) -> None:
@@ -177,8 +174,7 @@ def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
         named = case.find(f".//property[@name='{PROPERTY}']")
         module = case.get("classname", "").replace(".", "/")
         usual = f"{module}.py::{case.get('name', '')}"
-        ident = usual if named is None else named.get("value", "")
-        cases.setdefault(ident, []).append(case)
+        cases.setdefault(usual if named is None else named.get("value", ""), []).append(case)
     return cases
 
 

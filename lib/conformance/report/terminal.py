@@ -87,7 +87,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     yield from _by_verdict(plain, fallen | {claim["id"] for claim in opening})
     yield from _block(render(plain.get("matrix") or {}))
     if figures:
-        yield from _block([*lines(_statistics(plain)), *probing.lines(_probing(plain))])
+        yield from _block(_figures(plain))
     yield "", "plain"
     yield from _run(plain, where)
 
@@ -153,7 +153,8 @@ def _tone(gate: Mapping[str, Any]) -> Tone:
     return "warn" if gate.get("waived") else "good"
 
 
-def _statistics(plain: Mapping[str, Any]) -> Statistics:
+def _figures(plain: Mapping[str, Any]) -> list[str]:
+    """What attempts and policies took, and what probing cost."""
     told = plain.get("statistics") or {}
     tries = {
         way: Tried(
@@ -167,11 +168,11 @@ def _statistics(plain: Mapping[str, Any]) -> Statistics:
         what: from_plain(PolicyEffect, found)
         for what, found in (told.get("policy_effect") or {}).items()
     }
-    return Statistics(tries=tries, policy_effect=effects)
-
-
-def _probing(plain: Mapping[str, Any]) -> ProbingCost:
-    return from_plain(ProbingCost, plain["probing"]) if plain.get("probing") else probing.cost(())
+    cost = plain.get("probing")
+    return [
+        *lines(Statistics(tries=tries, policy_effect=effects)),
+        *(probing.lines(from_plain(ProbingCost, cost)) if cost else []),
+    ]
 
 
 def meaning(plain: Mapping[str, Any]) -> str:

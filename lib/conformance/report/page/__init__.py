@@ -61,11 +61,13 @@ NOT_READ = {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []}
 
 def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Test that failed to names and texts of what it left, read below the run's directory; cut where they are long."""
-    failed = [test for test in plain["tests"] if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")]
     files = [
-        (test["test"], folder / name) for test in failed for name in test.get("attachments") or ()
+        (test["test"], folder / name)
+        for test in plain["tests"]
+        if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")
+        for name in test.get("attachments") or ()
+        if (folder / name).suffix in BUNDLED and (folder / name).is_file()
     ]
-    files = [(test, path) for test, path in files if path.suffix in BUNDLED and path.is_file()]
     kept = max(AT_LEAST, min(KEPT, TOGETHER // max(len(files), 1)))
     found: dict[str, list[tuple[str, str]]] = {}
     for test, path in files:
@@ -313,7 +315,7 @@ def _of_nothing_violated(
         for claim in claims
     )
     undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
-    gaps = {f"{word}": counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
+    gaps = {word: counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
     gaps |= {"not decided": undecided} if undecided else {}
     rest = {
         "that cannot be seen here": unseen,
@@ -321,10 +323,8 @@ def _of_nothing_violated(
         "for a person": counts.get(summed_up.HAND, 0),
     }
     decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
-    told = [f"{counted(decided, 'claim is', 'claims are')} as documented"]
-    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(
-        gaps
-    ) or not decided
+    told = [f"{number} {what}" for what, number in (gaps | rest).items() if number]
+    return [f"{_claims_are(decided)} as documented", *told], bool(gaps) or not decided
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -465,16 +465,14 @@ def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Name, value and where it was read."""
-    found = []
-    for name, entry in facts.items():
-        if isinstance(entry, dict) and set(entry) == {"value", "source"}:
-            value = entry["value"]
-            text = (
-                ", ".join(map(str, value))
-                if isinstance(value, list)
-                else "unknown"
-                if value is None
-                else str(value)
-            )
-            found.append((name.replace("_", " "), text, str(entry["source"])))
-    return found
+    return [
+        (name.replace("_", " "), _value(entry["value"]), str(entry["source"]))
+        for name, entry in facts.items()
+        if isinstance(entry, dict) and set(entry) == {"value", "source"}
+    ]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "unknown" if value is None else str(value)

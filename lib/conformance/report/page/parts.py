@@ -122,8 +122,14 @@ def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         lines = (
             _together(several) if reason else [f"{_path(one)}: {one['reason']}" for one in several]
         )
-        told = {"seen": seen, "reason": reason, "builds": builds, "lines": lines}
-        yield {"verdict": verdict, "number": len(several), **told}
+        yield {
+            "verdict": verdict,
+            "number": len(several),
+            "seen": seen,
+            "reason": reason,
+            "builds": builds,
+            "lines": lines,
+        }
 
 
 def _together(several: Sequence[Mapping[str, Any]]) -> list[str]:
