@@ -33,7 +33,7 @@ def covered(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> tuple[Covered,
 
 
 def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
-    """The names of covered nodes to why each is: those that the user names, else those that differ, up to the cap."""
+    """Covered nodes to why each is: those that the user names, else those that differ."""
     if named := _named(usable, cover):
         return named
     found: dict[str, str] = {}

@@ -292,8 +292,8 @@ class Pods:
     def again(self, wish: Wish, why: str = "") -> Workload:
         """The pod that a Deployment has now, once it is ready.
 
-        ``why``: what happened to the pod that it had before; empty: it had none.  Raises EnvironmentBroken with it when
-        no pod is ready in a new pod's time.
+        ``why``: what happened to the pod that it had before; empty: it had none.  Raises
+        EnvironmentBroken with it when no pod is ready in a new pod's time.
         """
         return self.workload(
             self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role]
@@ -472,7 +472,7 @@ def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
         yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
     if status.get("phase") != "Running":
         yield f" is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
-    # where no container is started again, those beside the workload's own may end: their work is done
+    # where no container is started again, those beside the workload's own may end: they are done
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
     yield from _stopped([one for one in statuses if not once or one["name"] == workload.container])
     if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
@@ -481,10 +481,9 @@ def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
 
 def _disruption(status: Obj) -> str:
     """`` (...)`` with the message of what evicts a pod; empty: nothing says so."""
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == "DisruptionTarget":
-            return f" ({condition['message']})" if condition.get("message") else ""
-    return ""
+    conditions = {one.get("type"): one.get("message") for one in status.get("conditions") or []}
+    by = conditions.get("DisruptionTarget")
+    return f" ({by})" if by else ""
 
 
 def _last_ends(statuses: Sequence[Obj]) -> str:

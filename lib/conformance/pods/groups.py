@@ -119,7 +119,7 @@ class Group(tuple[Workload, ...]):
         where: str,
         fits: Callable[[Workload, Workload], bool],
     ) -> PodPairs:
-        """Return the pairs that fit, of which ``where`` says what they need.  Raises MissingCapability."""
+        """Return the pairs that fit; ``where`` names what they need.  Raises MissingCapability."""
         servers = tuple(others)
         found = PodPairs(pair for pair in self.to(servers) if fits(*pair))
         if not found:

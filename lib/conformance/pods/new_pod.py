@@ -129,9 +129,9 @@ class NewPod:
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         own = _status(pod, _SERVER) if pod is not None else {}
         if pod is None or (own.get("state") or {}).get("terminated") is not None:
-            closed = pods.watch.closed(self._node.name)
             raise EnvironmentBroken(
-                f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended{closed}"
+                f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended"
+                f"{pods.watch.closed(self._node.name)}"
             )
         return bool(own.get("ready"))
 

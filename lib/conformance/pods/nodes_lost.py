@@ -87,9 +87,8 @@ class NodeWatch:
         return bool(NETWORK_PLUGIN.search(why)) or self.changed(name)
 
     def _unwell(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        wanted = list(dict.fromkeys(names))
         leases = self._leases()
-        return [(name, why) for name in wanted if (why := self._why(name, leases))]
+        return [(name, why) for name in dict.fromkeys(names) if (why := self._why(name, leases))]
 
     def _find(self, name: str) -> Obj | None:
         """Return a node as it is now; None: it was deleted, or this run may not read it."""
@@ -120,7 +119,7 @@ class NodeWatch:
         return ""
 
     def _made_anew(self, node: Obj) -> str:
-        """How a node is another one than when the run began: a new object, or booted again; empty: it is the same."""
+        """How a node changed since the run began: made anew, or booted again; empty: it did not."""
         meta = node["metadata"]
         boot = boot_id(node)
         before = next((one for one in self.nodes if one.name == meta["name"]), None)

@@ -80,8 +80,11 @@ class Placement:
 
     def coverage(self, os: OS) -> tuple[Covered, ...]:
         """The covered nodes of an OS with the reason for each, the same for every worker."""
-        found = covered(os, self._ordered(os), self._cover)
-        return tuple(item for item in found if item.node.name not in self.lost)
+        return tuple(
+            item
+            for item in covered(os, self._ordered(os), self._cover)
+            if item.node.name not in self.lost
+        )
 
     def number(self, node: str) -> int:
         """A usable node's number among those of its OS, from 1 and the same for every worker: what seats are named by.

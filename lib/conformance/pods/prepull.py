@@ -110,8 +110,10 @@ class Prepull:
                     self.changes, [self.namespace], within=timings.delete, every=timings.poll_every
                 )
             else:
-                target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
-                self.changes.delete(target, "the images are there")
+                self.changes.delete(
+                    ObjectRef(api_version="v1", kind="Namespace", name=self.namespace),
+                    "the images are there",
+                )
         return sum(len(group) for group in missing.values())
 
     def _pull(self, name: str, images: Sequence[str], nodes: Sequence[NodeFacts]) -> None:

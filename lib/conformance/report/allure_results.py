@@ -63,15 +63,16 @@ def story(test: str) -> str:
 def write_surroundings(report: RunReport, folder: Path) -> None:
     """environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    labels = report.labels.items()
-    versions = report.installed.versions.items()
     entries = {
         "cluster": report.cluster.get("label", ""),
         "evidence": report.evidence,
         "command": report.command,
-        **{f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in labels},
+        **{
+            f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value
+            for key, value in report.labels.items()
+        },
         **(_of_cluster(report.facts) if report.facts else {}),
-        **{re.sub("[- ]", "_", name): version for name, version in versions},
+        **{re.sub("[- ]", "_", key): value for key, value in report.installed.versions.items()},
         "suite": report.suite.get("version", ""),
         "catalog": report.suite.get("catalog", "")[:12],
         **{f"probing_{number}": line for number, line in enumerate(lines(report.probing), 1)},

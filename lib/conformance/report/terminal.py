@@ -93,7 +93,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
 
 
 def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tuple[str, Tone]]:
-    """Decided claims, the worst verdict first.  ``above``: ids of claims that have their lines already."""
+    """Decided claims, the worst verdict first.  ``above``: ids of claims that come before them."""
     for verdict, tone in TONES.items():
         shown = "inapplicable_parts" if verdict is ClaimVerdict.NOT_APPLICABLE else "results"
         claims = [
@@ -187,7 +187,7 @@ def meaning(plain: Mapping[str, Any]) -> str:
 
 
 def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Tone]]:
-    """The lines of one claim.  ``cause``: the line above several claims, which none of them repeats."""
+    """The lines of one claim.  ``cause``: the line above several claims, not to be repeated."""
     verdict = ClaimVerdict(claim["verdict"])
     there = summed_up.word(claim) == summed_up.THERE
     tone = "known" if there else TONES[verdict]
@@ -203,7 +203,7 @@ def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Ton
 
 
 def _headline(claim: Mapping[str, Any], cause: str) -> str:
-    """The first line of a claim's reason; the statement where it is CONFIRMED or ``cause`` is all of its reason."""
+    """The first line of a claim's reason; its statement if CONFIRMED, or if ``cause`` is the reason."""
     first = unnamed((claim["reason"].splitlines() or [""])[0], claim["id"])
     if claim["verdict"] == ClaimVerdict.CONFIRMED or not first or (cause and cause in first):
         return str(claim["statement"])

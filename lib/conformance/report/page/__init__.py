@@ -132,7 +132,7 @@ def _top(plain: Mapping[str, Any]) -> dict[str, Any]:
 def _not_as_expected(
     plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Violated claims, and open claims that no cause of a violated claim explains, both by cause."""
+    """Violated claims, and open claims that no cause of those explains, both by cause."""
     by_id = {claim["id"]: claim for claim in claims}
     causes = {
         cause: [by_id[claim["id"]] for claim in fallen]
@@ -155,8 +155,9 @@ def _tables(plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> di
     areas: dict[str, Counter[str]] = {}
     for claim in claims:
         areas.setdefault(claim["area"], Counter())[summed_up.word(claim)] += 1
-    decisions = [decision for claim in claims for decision in _decisions(claim)]
-    builds = sorted({build for decision in decisions for build in decision.about})
+    builds = sorted(
+        {build for claim in claims for decision in _decisions(claim) for build in decision.about}
+    )
     return {
         "counts": summed_up.counts(claims),
         "areas": areas,
@@ -176,7 +177,7 @@ def _charts(plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> di
 
 
 def _each_claim(plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """All claims with their rows: those that are shown, and those behind a line for each word of FOLDED."""
+    """All claims with their rows: those that are shown, and those that FOLDED puts away."""
     tests = {test["test"]: test for test in plain.get("tests") or ()}
     by_word: dict[str, list[Mapping[str, Any]]] = {}
     for claim in claims:
@@ -297,7 +298,7 @@ def _claims_are(number: int) -> str:
 def _counted_with_cause(
     plain: Mapping[str, Any], verdict: str, number: int, waived: Sequence[str]
 ) -> str:
-    """So many claims have a verdict, those of ``waived`` not counted; and whether all fail of the same."""
+    """``2 claims are violated, for one reason``; claims of ``waived`` are not counted."""
     ids = [
         {claim["id"] for claim in claims if claim["verdict"] == verdict}.difference(waived)
         for claims in summed_up.causes(plain).values()

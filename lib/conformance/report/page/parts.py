@@ -53,7 +53,7 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(result: Mapping[str, Any], explanation: Mapping[str, Any]) -> tuple[str, str]:
-    """The first line of a result's reason, and below it the whole line where it is cut, and what follows.
+    """The first line of a result's reason; and the whole line where it is cut, with what follows.
 
     An explanation has a first line of its own, and stands in the place of what follows.
     """
