@@ -33,17 +33,13 @@ def covered(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> tuple[Covered,
 
 
 def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
-    named = {node.name: "named" for node in usable if node.name in cover.nodes}
-    if cover.selector:
-        fits = [node for node in usable if matches(cover.selector, node)]
-        named |= {node.name: f"label {cover.selector}" for node in fits}
-    if named:
+    """Covered nodes to why each is: those that the user names, else those that differ."""
+    if named := _named(usable, cover):
         return named
-    ordinary = [node for node in usable if not node.control_plane]
     found: dict[str, str] = {}
-    candidates = (
-        ordinary if len(ordinary) > 1 else usable
-    )  # a control plane only where no path would be without it
+    ordinary = [node for node in usable if not node.control_plane]
+    # a control plane only where no path would be without it
+    candidates = ordinary if len(ordinary) > 1 else usable
     if os == "windows":
         for node in candidates:
             if _windows(node) not in found.values():
@@ -54,6 +50,15 @@ def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]
         if len(found) < cover.at_most:
             found.setdefault(node.name, f"up to {cover.at_most} {os} nodes")
     return found
+
+
+def _named(usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
+    """Nodes that the user names, and those that have the labels of the user's selector."""
+    named = {node.name: "named" for node in usable if node.name in cover.nodes}
+    if cover.selector:
+        fits = [node.name for node in usable if matches(cover.selector, node)]
+        named |= dict.fromkeys(fits, f"label {cover.selector}")
+    return named
 
 
 def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:

@@ -3,7 +3,7 @@
 Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.prepared import BASELINE
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
+from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.model.images import RanImage
@@ -153,17 +154,20 @@ class Pods:
         Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
         image for the node's Windows build, the node has gone away).
         """
-        made = [(wish, self._object(wish)) for wish in wishes]
+        made = [self._object(wish) for wish in wishes]
         nodes = [wish.node.name for wish in wishes]
         if lack := gone(self.kube, nodes) or self.watch.lost(nodes):
             raise lack  # else the scheduler would look for it until patience ends
-        for wish, _ in made:
+        for wish in wishes:
             self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         with ThreadPoolExecutor(max_workers=16) as pool:
-            list(pool.map(self._create, made))
-            if self.changes.dry_run:
-                return {wish.called: self._imagined(wish) for wish in wishes}
-            return dict(pool.map(self._ready, wishes))
+            list(pool.map(self._create, wishes, made))
+            there = (
+                map(self._imagined, wishes)
+                if self.changes.dry_run
+                else pool.map(self.again, wishes)
+            )
+            return {wish.called: pod for wish, pod in zip(wishes, there, strict=True)}
 
     def _imagined(self, wish: Wish) -> Workload:
         """The pod that a dry run does not make: where it would be, without an address."""
@@ -185,7 +189,7 @@ class Pods:
     def start(self, wish: Wish) -> None:
         made = self._object(wish)
         self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
-        self._create((wish, made))
+        self._create(wish, made)
 
     def deploy_unready(self, wish: Wish) -> Workload:
         """Deploy one that never becomes ready, and wait until its containers are.
@@ -233,14 +237,8 @@ class Pods:
             made["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": NEVER}]
         return made
 
-    def _create(self, made: tuple[Wish, Obj]) -> None:
-        wish, obj = made
-        self.apply(obj, f"{wish.role} on node {wish.node.name}", self._home(wish))
-
-    def _ready(self, wish: Wish) -> tuple[str, Workload]:
-        return wish.called, self.workload(
-            self.pod_of(wish.called, wish.node, self._home(wish)), ROLES[wish.role]
-        )
+    def _create(self, wish: Wish, made: Obj) -> None:
+        self.apply(made, f"{wish.role} on node {wish.node.name}", self._home(wish))
 
     def pod_of(
         self,
@@ -291,10 +289,11 @@ class Pods:
             f"namespace {home} of this run was deleted by somebody else while it was in use"
         )
 
-    def again(self, wish: Wish, why: str) -> Workload:
-        """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
+    def again(self, wish: Wish, why: str = "") -> Workload:
+        """The pod that a Deployment has now, once it is ready.
 
-        Raises EnvironmentBroken when there is none in a new pod's time, with what happened to the old one (``why``).
+        ``why``: what happened to the pod that it had before; empty: it had none.  Raises
+        EnvironmentBroken with it when no pod is ready in a new pod's time.
         """
         return self.workload(
             self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role]
@@ -354,9 +353,13 @@ class Pods:
             for name in sorted(self._made, key=lambda one: one != self.namespace)
         ]
         if self.changes.run.prefix:
-            every = self.settings.timings.windows.poll_every
             targets = []
-            prepared.vacate(self.changes, self._made, within=patience, every=every)
+            prepared.vacate(
+                self.changes,
+                self._made,
+                within=patience,
+                every=self.settings.timings.windows.poll_every,
+            )
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(
                 pool.map(
@@ -383,6 +386,15 @@ class Pods:
             for pod in pods
             if pod["spec"].get("nodeName") in lost and (meta := pod["metadata"])
         ]
+
+
+def end(deployer: Pods, *names: str) -> None:
+    """Delete Deployments of the worker's namespace, whose test is over."""
+    for name in names:
+        target = ObjectRef(
+            api_version="apps/v1", kind="Deployment", name=name, namespace=deployer.namespace
+        )
+        deployer.changes.delete(target, "its test is over")
 
 
 def copy_pull_secrets(
@@ -443,43 +455,55 @@ def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
 
 def changed(workload: Workload, pod: Obj | None) -> str:
     """What happened to a pod since it became a Workload; empty when nothing did.  ``pod``: as it is now, None: gone."""
-    what = f"pod {workload.label}"
-    if pod is None:
-        return f"{what} is gone"
-    if pod["metadata"]["uid"] != workload.uid:
-        return f"{what} was replaced by another of the same name on node {pod['spec'].get('nodeName') or 'none yet'}"
-    if pod["metadata"].get("deletionTimestamp"):
-        conditions = (pod.get("status") or {}).get("conditions") or []
-        by = next(
-            (one.get("message") for one in conditions if one.get("type") == "DisruptionTarget"), ""
-        )
-        return f"{what} is being deleted{f' ({by})' if by else ''}"
-    again = waits.restarts(pod) - workload.restarts
-    if again:
-        statuses = (pod.get("status") or {}).get("containerStatuses") or []
-        ends = [
-            f"{item['name']}: {end.get('reason')} ({end.get('exitCode')})"
-            for item in statuses
-            if (end := (item.get("lastState") or {}).get("terminated"))
-        ]
-        return f"{what} restarted {again} {'time' if again == 1 else 'times'}: {', '.join(ends) or 'no reason given'}"
+    what = " is gone" if pod is None else next(_changes(workload, pod), "")
+    return f"pod {workload.label}{what}" if what else ""
+
+
+def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
+    """What is not as it was, beginning with what explains the rest."""
     status = pod.get("status") or {}
+    statuses = status.get("containerStatuses") or []
+    if pod["metadata"]["uid"] != workload.uid:
+        node = pod["spec"].get("nodeName") or "none yet"
+        yield f" was replaced by another of the same name on node {node}"
+    if pod["metadata"].get("deletionTimestamp"):
+        yield f" is being deleted{_disruption(status)}"
+    if again := waits.restarts(pod) - workload.restarts:
+        yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
     if status.get("phase") != "Running":
-        return f"{what} is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
+        yield f" is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
+    # where no container is started again, those beside the workload's own may end: they are done
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
-    for container_status in (
-        status.get("containerStatuses") or []
-    ):  # ended, and not started again yet: no restart is counted so far
-        state = container_status.get("state") or {}
+    yield from _stopped([one for one in statuses if not once or one["name"] == workload.container])
+    if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
+        yield f" has another address, {status['podIP']} instead of {workload.address}"
+
+
+def _disruption(status: Obj) -> str:
+    """`` (...)`` with the message of what evicts a pod; empty: nothing says so."""
+    conditions = {one.get("type"): one.get("message") for one in status.get("conditions") or []}
+    by = conditions.get("DisruptionTarget")
+    return f" ({by})" if by else ""
+
+
+def _last_ends(statuses: Sequence[Obj]) -> str:
+    """How containers that were started again had ended."""
+    ends = [
+        f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
+        for status in statuses
+        if (end := (status.get("lastState") or {}).get("terminated"))
+    ]
+    return ", ".join(ends) or "no reason given"
+
+
+def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
+    """Containers that have ended and were not started again yet, so that no restart counts them."""
+    for status in statuses:
+        state = status.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")
-        if ended is not None and once and container_status["name"] != workload.container:
-            continue  # it has done what it was there for; who waits for that looks at how it ended
         if ended is not None:
             why = ended.get("reason") or "no reason given"
-            return f"{what}: its container {container_status['name']} is not running: {why}"
-    if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
-        return f"{what} has another address, {status['podIP']} instead of {workload.address}"
-    return ""
+            yield f": its container {status['name']} is not running: {why}"
 
 
 def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:

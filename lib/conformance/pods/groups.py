@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from conformance.errors import MissingCapability
 from conformance.model.endpoint import Pair, Target, Workload
+from conformance.pods.placement import firsts
 
 PodPair = tuple[Workload, Workload]
 """A client pod and a server pod, on no port yet."""
@@ -74,32 +75,18 @@ class Group(tuple[Workload, ...]):
 
     def across(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with each of those on another node.  Raises MissingCapability where there is no such pair."""
-        servers = tuple(others)
-        return self._some(
-            (pair for pair in self.to(servers) if pair[0].node != pair[1].node),
-            servers,
-            "two nodes",
-        )
+        return self._some(others, "two nodes", lambda client, server: client.node != server.node)
 
     def beside(self, others: Iterable[Workload]) -> PodPairs:
         """Each of these with those on its own node.  Raises MissingCapability where there is no such pair."""
-        servers = tuple(others)
-        return self._some(
-            (pair for pair in self.to(servers) if pair[0].node == pair[1].node), servers, "one node"
-        )
+        return self._some(others, "one node", lambda client, server: client.node == server.node)
 
     def one_per_build(self) -> Group:
         """The first pod of each Windows build; of Linux pods the first."""
-        found: dict[str, Workload] = {}
-        for workload in self:
-            found.setdefault(workload.build, workload)
-        return Group(found.values())
+        return Group(firsts(self, lambda workload: workload.build))
 
     def one_per_os(self) -> Group:
-        found: dict[str, Workload] = {}
-        for workload in self:
-            found.setdefault(workload.os, workload)
-        return Group(found.values())
+        return Group(firsts(self, lambda workload: workload.os))
 
     def playing(self, kind: str) -> Group:
         """Those of a role of this kind, ``server`` or ``client``, of either operating system."""
@@ -127,9 +114,14 @@ class Group(tuple[Workload, ...]):
         return self[0]
 
     def _some(
-        self, pairs: Iterable[PodPair], servers: tuple[Workload, ...], where: str
+        self,
+        others: Iterable[Workload],
+        where: str,
+        fits: Callable[[Workload, Workload], bool],
     ) -> PodPairs:
-        found = PodPairs(pairs)
+        """Return the pairs that fit; ``where`` names what they need.  Raises MissingCapability."""
+        servers = tuple(others)
+        found = PodPairs(pair for pair in self.to(servers) if fits(*pair))
         if not found:
             ends = (
                 ", ".join(f"{server.role} on {server.node}" for server in (*self, *servers))

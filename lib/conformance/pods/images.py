@@ -111,11 +111,12 @@ def published() -> dict[OS, tuple[str, ...]]:
 
 def for_node(node: NodeFacts) -> tuple[str, ...]:
     """The published images that the suite's pods need on a node.  Raises MissingCapability."""
-    own = (
-        image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node)
-        for image in published()[node.os]
+    return tuple(
+        dict.fromkeys(
+            image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node)
+            for image in published()[node.os]
+        )
     )
-    return tuple(dict.fromkeys(own))
 
 
 def _of(path: str) -> Iterator[tuple[str, OS]]:

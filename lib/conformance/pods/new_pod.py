@@ -50,8 +50,10 @@ class NewPods:
         Raises EnvironmentBroken when one cannot start, MissingCapability when there is no node for one.
         """
         nodes = self._placement.covered(os)
-        names = {node.name: f"{role_of(os)}-{self._placement.number(node.name)}" for node in nodes}
-        self._there = tuple(NewPod(self._pods, node, names[node.name]) for node in nodes)
+        self._there = tuple(
+            NewPod(self._pods, node, f"{role_of(os)}-{self._placement.number(node.name)}")
+            for node in nodes
+        )
         with ThreadPoolExecutor(max_workers=len(self._there)) as threads:
             for done in [threads.submit(new_pod.create, target) for new_pod in self._there]:
                 done.result()
@@ -86,13 +88,8 @@ class NewPod:
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
-        made["spec"]["tolerations"] = [
-            dict(toleration) for toleration in tolerations(pods.settings.tolerations)
-        ]
-        terms = {"nodeSelectorTerms": [tailor.on_node(node.name)]}
-        made["spec"]["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-        }
+        made["spec"]["tolerations"] = tolerations(pods.settings.tolerations)
+        made["spec"]["affinity"] = tailor.on_nodes(node.name)
         said = {
             "TARGET_HOST": target.host,
             "TARGET_PORT": target.port,
@@ -132,9 +129,9 @@ class NewPod:
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         own = _status(pod, _SERVER) if pod is not None else {}
         if pod is None or (own.get("state") or {}).get("terminated") is not None:
-            closed = pods.watch.closed(self._node.name)
             raise EnvironmentBroken(
-                f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended{closed}"
+                f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended"
+                f"{pods.watch.closed(self._node.name)}"
             )
         return bool(own.get("ready"))
 
@@ -179,8 +176,11 @@ class NewPod:
         target = ObjectRef(
             api_version="v1", kind="Pod", name=self._name, namespace=self._pods.namespace
         )
-        within = self._pods.settings.timings.of(self._node.os).delete
-        self._pods.changes.delete_and_wait(target, "its test is over", within=within)
+        self._pods.changes.delete_and_wait(
+            target,
+            "its test is over",
+            within=self._pods.settings.timings.of(self._node.os).delete,
+        )
 
 
 def _end(pod: Obj) -> Obj | None:

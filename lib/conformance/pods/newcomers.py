@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from conformance.errors import EnvironmentBroken
-from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.deploy import Pods, Wish
+from conformance.pods.deploy import Pods, Wish, end
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
-from conformance.pods.relabel import GUEST
+from conformance.pods.relabel import GUEST, pod_reference
 
 ADDRESS = "cni.projectcalico.org/ipAddrs"
 """Annotation by which a pod asks Calico's IPAM for an address; for Linux pods alone (``kube.address_guard``)."""
@@ -49,14 +48,13 @@ class Newcomers:
         changes = self._deployer.changes
         names = [self._called[pod.uid] for pod in pods]
         for pod in pods:
-            target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
-            changes.delete(target, "its Deployment is to replace it")
+            changes.delete(pod_reference(pod), "its Deployment is to replace it")
         self._await_gone(pods)
         with ThreadPoolExecutor(max_workers=16) as pool:
-            wishes = [self._wishes[name] for name in names]
             there = list(
                 pool.map(
-                    lambda wish: self._deployer.again(wish, f"{wish.called} was deleted"), wishes
+                    lambda name: self._deployer.again(self._wishes[name], f"{name} was deleted"),
+                    names,
                 )
             )
         self._called.update((pod.uid, name) for pod, name in zip(there, names, strict=True))
@@ -69,10 +67,9 @@ class Newcomers:
         """
         self._delete(self._called[guest.uid] for guest in guests)
         self._await_gone(guests)
-        asked = [{ADDRESS: json.dumps([guest.address])} for guest in guests]
         wishes = [
-            self._like(guest, "heir", annotations=one)
-            for guest, one in zip(guests, asked, strict=True)
+            self._like(guest, "heir", annotations={ADDRESS: json.dumps([guest.address])})
+            for guest in guests
         ]
         there = Group(self._deploy(wishes))
         for heir, guest in zip(there, guests, strict=True):
@@ -99,20 +96,12 @@ class Newcomers:
 
     def _delete(self, names: Iterable[str]) -> None:
         for name in names:
-            target = ObjectRef(
-                api_version="apps/v1",
-                kind="Deployment",
-                name=name,
-                namespace=self._deployer.namespace,
-            )
-            self._deployer.changes.delete(target, "its test is over")
+            end(self._deployer, name)
             self._wishes.pop(name, None)
 
     def _await_gone(self, pods: Group) -> None:
         if self._deployer.changes.dry_run:
             return
         for pod in pods:
-            target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
-            self._deployer.changes.waits.gone(
-                target, within=self._deployer.settings.timings.of(pod.os).delete
-            )
+            within = self._deployer.settings.timings.of(pod.os).delete
+            self._deployer.changes.waits.gone(pod_reference(pod), within=within)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, SuiteError
-from conformance.kube.client import Kube
+from conformance.kube.client import Kube, Obj
 from conformance.kube.node_conditions import boot_id, closed, not_ready, tolerated
 from conformance.model.facts import NodeFacts
 from conformance.pods.placement import tolerations
@@ -70,10 +70,7 @@ class NodeWatch:
 
     def closed(self, name: str) -> str:
         """``, and node windows-1 is cordoned`` where it takes no new pods of the run's by now; empty: it does."""
-        try:
-            node = self.kube.find("v1", "Node", name)
-        except SuiteError:
-            return ""
+        node = self._find(name)
         why = closed(node, tolerations(self.tolerated)) if node else ""
         return f", and node {name} is {why}: who drains it takes its pods away" if why else ""
 
@@ -90,34 +87,46 @@ class NodeWatch:
         return bool(NETWORK_PLUGIN.search(why)) or self.changed(name)
 
     def _unwell(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        wanted = list(dict.fromkeys(names))
         leases = self._leases()
-        return [(name, why) for name in wanted if (why := self._why(name, leases))]
+        return [(name, why) for name in dict.fromkeys(names) if (why := self._why(name, leases))]
+
+    def _find(self, name: str) -> Obj | None:
+        """Return a node as it is now; None: it was deleted, or this run may not read it."""
+        try:
+            return self.kube.find("v1", "Node", name)
+        except SuiteError:
+            return None
 
     def _why(self, name: str, leases: Mapping[str, tuple[float, float]]) -> str:
-        try:
-            node = self.kube.find("v1", "Node", name)
-        except SuiteError:  # who may not read it knows nothing of it
+        node = self._find(name)  # a deleted node: conformance.pods.nodes_gone describes it
+        if node is None:
             return ""
-        if node is None:  # deleted: conformance.pods.nodes_gone tells of it
-            return ""
-        if why := not_ready(node):
+        known = (not_ready(node), self._evicting(node), self._made_anew(node))
+        if why := next(filter(None, known), ""):
             return why
+        behind = self._behind(name, leases)
+        if name in leases and behind > leases[name][1]:
+            return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"
+        return ""
+
+    def _evicting(self, node: Obj) -> str:
+        """The taint that takes the run's pods from a node, in words; empty: there is none."""
         for taint in (node.get("spec") or {}).get("taints") or []:
             if taint.get("effect") == "NoExecute" and not tolerated(
                 taint, tolerations(self.tolerated)
             ):
                 return f"taint {taint.get('key')}:NoExecute, which its pods do not tolerate"
-        uid = node["metadata"].get("uid")
+        return ""
+
+    def _made_anew(self, node: Obj) -> str:
+        """How a node changed since the run began: made anew, or booted again; empty: it did not."""
+        meta = node["metadata"]
         boot = boot_id(node)
-        before = next((one for one in self.nodes if one.name == name), None)
-        if before and before.uid not in ("", uid):
-            return f"it was deleted, and made anew at {node['metadata'].get('creationTimestamp')} (uid {uid})"
+        before = next((one for one in self.nodes if one.name == meta["name"]), None)
+        if before and before.uid not in ("", meta.get("uid")):
+            return f"it was deleted, and made anew at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
         if before and boot and before.boot not in ("", boot):
             return f"it was booted anew (boot id {boot}, at the run's beginning {before.boot})"
-        behind = self._behind(name, leases)
-        if name in leases and behind > leases[name][1]:
-            return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:

@@ -1,6 +1,7 @@
 """Where pods go: which nodes can be used, and the pairs that a path needs.  A cluster that is too small says so."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.node_conditions import tolerated
@@ -9,6 +10,7 @@ from conformance.model.facts import Facts, NodeFacts
 from conformance.pods.coverage import Covered, covered
 from conformance.settings import Cover, Toleration
 
+T = TypeVar("T")
 USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"},
     {"key": "os", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"},
@@ -36,6 +38,14 @@ def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
         entry |= {} if toleration.effect is None else {"effect": toleration.effect}
         more.append(entry)
     return [*(dict(usual_toleration) for usual_toleration in USUAL_TOLERATIONS), *more]
+
+
+def firsts(items: Iterable[T], aspect: Callable[[T], str]) -> Iterable[T]:
+    """Return the first item of each value of an aspect, in their order."""
+    found: dict[str, T] = {}
+    for item in items:
+        found.setdefault(aspect(item), item)
+    return found.values()
 
 
 class Placement:
@@ -66,15 +76,15 @@ class Placement:
 
     def one_per_build(self) -> tuple[NodeFacts, ...]:
         """The first covered node of each Windows build, turned by the worker's number.  Raises MissingCapability."""
-        found: dict[str, NodeFacts] = {}
-        for node in self.covered("windows"):
-            found.setdefault(node.build, node)
-        return tuple(found.values())
+        return tuple(firsts(self.covered("windows"), lambda node: node.build))
 
     def coverage(self, os: OS) -> tuple[Covered, ...]:
         """The covered nodes of an OS with the reason for each, the same for every worker."""
-        found = covered(os, self._ordered(os), self._cover)
-        return tuple(item for item in found if item.node.name not in self.lost)
+        return tuple(
+            item
+            for item in covered(os, self._ordered(os), self._cover)
+            if item.node.name not in self.lost
+        )
 
     def number(self, node: str) -> int:
         """A usable node's number among those of its OS, from 1 and the same for every worker: what seats are named by.

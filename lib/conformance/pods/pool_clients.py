@@ -8,9 +8,8 @@ import json
 from collections.abc import Mapping
 
 from conformance.errors import EnvironmentBroken, MissingCapability, NotAboutThisCluster
-from conformance.model.change import ObjectRef
 from conformance.model.facts import Fact
-from conformance.pods.deploy import Pods, Wish
+from conformance.pods.deploy import Pods, Wish, end
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
 from conformance.pods.worker_pods import WorkerPods
@@ -71,14 +70,7 @@ class PoolClients:
         return Wish(role=ROLE, node=node, name=f"{ROLE}-of-pool-{number}", annotations=asked)
 
     def remove(self) -> None:
-        for name in self._made:
-            target = ObjectRef(
-                api_version="apps/v1",
-                kind="Deployment",
-                name=name,
-                namespace=self._deployer.namespace,
-            )
-            self._deployer.changes.delete(target, "its test is over")
+        end(self._deployer, *self._made)
 
 
 def _in(cidr: str, address: str) -> bool:

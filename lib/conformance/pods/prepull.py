@@ -110,8 +110,10 @@ class Prepull:
                     self.changes, [self.namespace], within=timings.delete, every=timings.poll_every
                 )
             else:
-                target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
-                self.changes.delete(target, "the images are there")
+                self.changes.delete(
+                    ObjectRef(api_version="v1", kind="Namespace", name=self.namespace),
+                    "the images are there",
+                )
         return sum(len(group) for group in missing.values())
 
     def _pull(self, name: str, images: Sequence[str], nodes: Sequence[NodeFacts]) -> None:
@@ -134,12 +136,7 @@ class Prepull:
             pull_with(spec, self._pull_secrets)
         if self.settings.pod_limits:
             tailor.limit(spec, self.settings.pod_limits)
-        terms = [tailor.on_node(node.name) for node in nodes]
-        spec["affinity"] = {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
-            }
-        }
+        spec["affinity"] = tailor.on_nodes(*(node.name for node in nodes))
         self.changes.apply(
             made,
             f"pulls {', '.join(images)} on {counted(len(nodes), 'node')}",

@@ -26,11 +26,11 @@ class Relabel:
     def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label by which guests are known."""
         for pod in guests:
-            self._change(_pod(pod), GUEST, "welcome")
+            self._change(pod_reference(pod), GUEST, "welcome")
 
     def add_irrelevant_label(self, *pods: Workload) -> None:
         """Give pods a label and an annotation that no policy selects."""
-        self._mark(map(_pod, pods))
+        self._mark(map(pod_reference, pods))
 
     def undo(self) -> None:
         """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
@@ -84,14 +84,15 @@ class RelabelNamespaces(Relabel):
             ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=one.name)
             for one in homes
         ]
-        marked = [*map(_pod, pods), *homes, *whose]
+        marked = [*map(pod_reference, pods), *homes, *whose]
         self._mark(marked)
         for value in ("yes", None):
             for target in marked:
                 self._change(target, PASSING, value)
 
 
-def _pod(pod: Workload) -> ObjectRef:
+def pod_reference(pod: Workload) -> ObjectRef:
+    """Return the API object of a pod."""
     return ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
 
 

@@ -1,11 +1,12 @@
 """A pod that did not become ready: what that says about the cluster, and when it says nothing."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.kube.client import Obj
 from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state, pulling
+from conformance.model.counted import counted
 from conformance.pods import tailor
 
 __tracebackhide__ = True  # a failure shows the line of the test
@@ -22,30 +23,33 @@ KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
 
 def own_fault(pod: Obj) -> str:
     """What is wrong with a pod's own image or program, which container and how it ended; empty: nothing is."""
-    problem = hopeless(pod)
-    if problem:
+    if problem := hopeless(pod):
         return problem
-    status = pod.get("status") or {}
-    for container_status in [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]:
-        state = container_status.get("state") or {}
-        again = int(container_status.get("restartCount") or 0)
-        waiting = str((state.get("waiting") or {}).get("reason") or "")
-        ended = state.get("terminated") or (container_status.get("lastState") or {}).get(
-            "terminated"
-        )
-        words = [waiting] if waiting in OWN else []
-        if ended is not None:
-            words.append(
-                f"ended with exit code {ended.get('exitCode')} ({ended.get('reason') or 'no reason given'})"
-            )
-        if again:
-            words.append(f"restarted {again} {'time' if again == 1 else 'times'}")
-        if words:
-            return f"container {container_status.get('name')} {', '.join(words)}"
+    for status in _containers(pod):
+        if faults := list(_faults(status)):
+            return f"container {status.get('name')} {', '.join(faults)}"
     return ""
+
+
+def _containers(pod: Obj) -> list[Obj]:
+    """The statuses of a pod's containers, those that run before the others first."""
+    status = pod.get("status") or {}
+    kinds = ("initContainerStatuses", "containerStatuses")
+    return [container for kind in kinds for container in status.get(kind) or []]
+
+
+def _faults(status: Obj) -> Iterator[str]:
+    """What a container waits for, how it ended and how often it was restarted."""
+    state = status.get("state") or {}
+    waiting = str((state.get("waiting") or {}).get("reason") or "")
+    if waiting in OWN:
+        yield waiting
+    ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
+    if ended is not None:
+        reason = ended.get("reason") or "no reason given"
+        yield f"ended with exit code {ended.get('exitCode')} ({reason})"
+    if again := int(status.get("restartCount") or 0):
+        yield f"restarted {counted(again, 'time')}"
 
 
 def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
@@ -56,25 +60,18 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     that its liveness or startup probe kills, a kubelet that is busy or gone, or a sandbox that Windows does not make
     are none of the network's business.
     """
-    status = pod.get("status") or {}
-    containers = [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]
-    states = [container.get("state") or {} for container in containers]
+    states = [container.get("state") or {} for container in _containers(pod)]
     said = {str(event.get("reason")): str(event.get("message") or "") for event in events}
     if KILLED.search(said.get("Killing", "")):
         return f"its probe killed it: {said['Killing']}"
     if pull := pulling(pod, events):
         return pull
-    if any("running" in state for state in states):
-        return ""
-    if "Pulled" in said or NETWORK.search(said.get("FailedCreatePodSandBox", "")):
+    sandbox = said.get("FailedCreatePodSandBox", "")
+    ran = "Pulled" in said or any("running" in state for state in states)
+    if ran or NETWORK.search(sandbox):
         return ""
     if "FailedCreatePodSandBox" in said:
-        return (
-            f"its sandbox could not be made: {said['FailedCreatePodSandBox'].partition(chr(10))[0]}"
-        )
+        return f"its sandbox could not be made: {sandbox.partition(chr(10))[0]}"
     return "nothing of it ran, and its kubelet has not said that the image is there"
 
 
@@ -106,8 +103,7 @@ def verdict_on(
     error itself where no more is known.  ``events``: those about a pod, oldest first.
     """
     for pod in pods:
-        fault = own_fault(pod)
-        if fault:
+        if fault := own_fault(pod):
             return EnvironmentBroken(
                 f"{_head(pod, claims)} {fault} ({_waited(error)}), which says nothing about the network: {error}\n"
                 f"  do       kubectl describe pod and kubectl logs --previous of {_name(pod)}"

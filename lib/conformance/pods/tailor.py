@@ -59,7 +59,7 @@ def deployment(
     if (
         "kubernetes.io/hostname" not in selector
     ):  # pin through the scheduler all the same: webhooks rely on it
-        spec["affinity"] = _by_name(node.name)
+        spec["affinity"] = on_nodes(node.name)
     return made
 
 
@@ -115,11 +115,11 @@ def _containers(spec: Obj) -> list[Obj]:
     return [*(spec.get("initContainers") or ()), *spec["containers"]]
 
 
-def on_node(name: str) -> Obj:
-    """The node selector term that only one node matches: by its name, not its labels."""
-    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
-
-
-def _by_name(node: str) -> Obj:
-    terms = {"nodeSelectorTerms": [on_node(node)]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+def on_nodes(*names: str) -> Obj:
+    """The affinity of a pod that only these nodes fulfil: by their names, not their labels."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+        for name in names
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required}

@@ -60,10 +60,11 @@ class TemporaryNamespace:
     def delete(self, *, because: str) -> None:
         """Delete it.  Raises Nonconformance when it does not go, with what holds it."""
         target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
-        within = self._pods.settings.timings.windows.delete
         try:
             self._pods.changes.delete_and_wait(
-                target, "deleting it is what is tested", within=within
+                target,
+                "deleting it is what is tested",
+                within=self._pods.settings.timings.windows.delete,
             )
         except EnvironmentBroken as error:
             left = [name for name, fact in self.contents().items() if fact.value == "there"]

@@ -1,8 +1,7 @@
 """Servers that run and answer, but are not ready: a Service that selects them has to leave them out."""
 
-from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.deploy import Pods, Wish
+from conformance.pods.deploy import Pods, Wish, end
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
 
@@ -30,12 +29,5 @@ class UnreadyServers:
         )
 
     def remove(self) -> None:
-        for name in self._made:
-            target = ObjectRef(
-                api_version="apps/v1",
-                kind="Deployment",
-                name=name,
-                namespace=self._deployer.namespace,
-            )
-            self._deployer.changes.delete(target, "its test is over")
+        end(self._deployer, *self._made)
         self._made.clear()

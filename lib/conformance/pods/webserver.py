@@ -101,11 +101,12 @@ class WebServer:
 
     def _ready(self, node: NodeFacts, because: str) -> list[Workload]:
         pods = self._pods
-        patience = self._pods.settings.timings.windows
+        patience = pods.settings.timings.windows
         labels = f"{tailor.SEAT}={self._name(node)}"
         try:
-            within = patience.image_pull + patience.pod_ready
-            found = pods.changes.waits.pods_ready(pods.namespace, labels, 2, within=within)
+            found = pods.changes.waits.pods_ready(
+                pods.namespace, labels, 2, within=patience.image_pull + patience.pod_ready
+            )
         except EnvironmentBroken as error:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)

@@ -6,7 +6,7 @@ Each pod is deployed in a thread of its own, so that tests wait for what they as
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
@@ -128,8 +128,7 @@ class WorkerPods:
         """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":
-            server = self.servers("linux").first
-            return clients.to([server])
+            return clients.to([self.servers("linux").first])
         if place == "same node":
             return clients.beside(self.servers("windows"))
         return clients.across(self.servers("windows"))
@@ -180,14 +179,12 @@ class WorkerPods:
 
     def seat_of(self, workload: Workload) -> str:
         """The seat it was deployed for, which is its label ``conformance/seat``."""
-        there = {
-            name: work.result()
+        name = next(
+            name
             for name, work in self._work.items()
-            if work.done() and not work.exception()
-        }
-        return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[
-            2
-        ]
+            if work.done() and not work.exception() and work.result().uid == workload.uid
+        )
+        return name.rpartition("/")[2]
 
     def revalidate(self) -> None:
         """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
@@ -278,35 +275,39 @@ class WorkerPods:
 
     def _look_again(self, *, patient: bool) -> None:
         with self._lock:
-            done = {name: workload for name, workload in self._work.items() if workload.done()}
-            there = {
-                name: workload.result()
-                for name, workload in done.items()
-                if not workload.exception()
-            }
+            done = {name: work for name, work in self._work.items() if work.done()}
+            there = {name: work.result() for name, work in done.items() if not work.exception()}
             lost = {
                 name: workload
                 for name, workload in self._lost.items()
                 if name in done and name not in there
             }
             now = there_now(self._pods.kube, [*there.values(), *lost.values()])
-            for name, workload in (there | lost).items():
-                why = changed(workload, now.get((workload.namespace, workload.pod)))
-                if name in lost:
+            for name, workload in there.items():
+                if why := changed(workload, now.get((workload.namespace, workload.pod))):
+                    self._look_for_successor(name, workload, why)
+            for name, workload in lost.items():
+                if patient or self._has_successor(name, workload, now):
+                    why = changed(workload, now.get((workload.namespace, workload.pod)))
                     why = why or f"pod {workload.label} was not ready"
-                    here = [
-                        pod
-                        for (namespace, _), pod in now.items()
-                        if namespace == workload.namespace
-                    ]
-                    if not patient and not any(
-                        is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here
-                    ):
-                        continue
-                if why:
-                    self._lost[name] = workload
-                    self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
-                    self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
+                    self._look_for_successor(name, workload, why)
+
+    def _has_successor(
+        self, name: str, workload: Workload, now: Mapping[tuple[str, str], Obj]
+    ) -> bool:
+        """Return whether a pod of a seat is ready, in the namespace of the pod that was lost."""
+        called = self._wish(name).called
+        return any(
+            namespace == workload.namespace
+            and is_ready(pod)
+            and (pod["metadata"].get("labels") or {}).get(SEAT) == called
+            for (namespace, _), pod in now.items()
+        )
+
+    def _look_for_successor(self, name: str, workload: Workload, why: str) -> None:
+        self._lost[name] = workload
+        self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
+        self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
 
     def _deployed(self, seats: Sequence[str]) -> tuple[Workload, ...]:
         work = self._begun(seats)
@@ -379,7 +380,3 @@ class WorkerPods:
         return self._pods.kube.objects(
             "v1", "Pod", namespace, labels=f"{SEAT}={name.rpartition('/')[2]}"
         )
-
-
-def _seat(pod: Obj) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(SEAT) or "")

@@ -19,8 +19,9 @@ from allure_commons.model2 import Label, Status, StatusDetails, TestResult
 from allure_commons.utils import uuid4
 
 from conformance.catalog import Claim
-from conformance.report import probing
-from conformance.report.allure_words import STATUS
+from conformance.model.facts import Facts
+from conformance.report.allure_words import STATUS, label_of, newest
+from conformance.report.probing import lines
 from conformance.report.run import RunReport
 from conformance.verdicts.claims import TestOutcome
 
@@ -31,6 +32,16 @@ CATEGORIES = [
 """For readers of Allure 2; Allure 3 takes them from its own configuration (:mod:`conformance.report.html`)."""
 
 
+FACTS = (
+    "calico_version",
+    "kubernetes_version",
+    "mode",
+    "datastore",
+    "install",
+    "platform",
+    "kube_proxy_mode",
+)
+"""Facts of the cluster that stand in environment.properties."""
 OF_NO_CLAIM = "The suite itself"
 """Area of a test that decides no claim, such as that of the probes' own protocol."""
 
@@ -56,46 +67,38 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         "cluster": report.cluster.get("label", ""),
         "evidence": report.evidence,
         "command": report.command,
-    }
-    entries |= {
-        f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value for key, value in report.labels.items()
-    }
-    facts = report.facts
-    if facts:
-        for name in (
-            "calico_version",
-            "kubernetes_version",
-            "mode",
-            "datastore",
-            "install",
-            "platform",
-            "kube_proxy_mode",
-        ):
-            entries[name] = str(getattr(facts, name).value or "unknown")
-        builds = {node.revision for node in facts.by_os("windows") if node.revision}
-        there = {facts.calico_on(node.name).value or "unknown" for node in facts.by_os("windows")}
-        entries["windows_calico_versions"] = ", ".join(sorted(there)) or "unknown"
-        entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
-        entries["nodes"] = (
-            f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
-        )
-    entries |= {
-        re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()
-    }
-    entries |= {
+        **{
+            f"label_{re.sub(r'[^A-Za-z0-9.]', '_', key)}": value
+            for key, value in report.labels.items()
+        },
+        **(_of_cluster(report.facts) if report.facts else {}),
+        **{re.sub("[- ]", "_", key): value for key, value in report.installed.versions.items()},
         "suite": report.suite.get("version", ""),
         "catalog": report.suite.get("catalog", "")[:12],
+        **{f"probing_{number}": line for number, line in enumerate(lines(report.probing), 1)},
+        **{f"note_{number}": note for number, note in enumerate(report.notes, 1)},
     }
-    entries |= {
-        f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)
+    known = [f"{key}={_property(value)}\n" for key, value in entries.items() if value]
+    files = {
+        "environment.properties": "".join(known) or "\n",
+        "executor.json": json.dumps(executor(report, os.environ)),
+        "categories.json": json.dumps(CATEGORIES, indent=1),
     }
-    entries |= {f"note_{number}": note for number, note in enumerate(report.notes, 1)}
-    lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
-    (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "executor.json").write_text(
-        json.dumps(executor(report, os.environ)), encoding="utf-8"
-    )
-    (folder / "categories.json").write_text(json.dumps(CATEGORIES, indent=1), encoding="utf-8")
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _of_cluster(facts: Facts) -> dict[str, str]:
+    """The versions, modes and nodes of a cluster."""
+    windows = facts.by_os("windows")
+    builds = {node.revision for node in windows if node.revision}
+    calico = {facts.calico_on(node.name).value or "unknown" for node in windows}
+    return {
+        **{name: str(getattr(facts, name).value or "unknown") for name in FACTS},
+        "windows_calico_versions": ", ".join(sorted(calico)) or "unknown",
+        "windows_builds": ", ".join(sorted(builds)) or "unknown",
+        "nodes": f"{len(facts.by_os('linux'))} Linux, {len(windows)} Windows",
+    }
 
 
 def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str]:
@@ -155,24 +158,16 @@ def add_missing(
 def mark_flaky(tests: Sequence[TestOutcome], folder: Path) -> None:
     """Let Allure know that attempts disagreed: its own mark, and the worst verdict's status on the newest attempt."""
     flaky = {test.test: test for test in tests if test.flaky}
-    newest: dict[str, tuple[int, Path, Any]] = {}
-    for path in folder.glob("*-result.json") if flaky else ():
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for label in content.get("labels", []):
-            if label["name"] == "test" and label["value"] in flaky:
-                entry = (int(content.get("start") or 0), path, content)
-                newest[label["value"]] = max(
-                    newest.get(label["value"], entry), entry, key=lambda one: one[0]
-                )
-    for name, (_, path, content) in newest.items():
-        test = flaky[name]
-        content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
-        content["statusDetails"] = {
-            "message": test.reason,
-            **(content.get("statusDetails") or {}),
-            "flaky": True,
-        }
-        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    for name, path in newest(folder).items() if flaky else ():
+        if test := flaky.get(name):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
+            content["statusDetails"] = {
+                "message": test.reason,
+                **(content.get("statusDetails") or {}),
+                "flaky": True,
+            }
+            path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
 def written_tests(folder: Path) -> dict[str, str]:
@@ -186,9 +181,8 @@ def written_tests(folder: Path) -> dict[str, str]:
         ):  # cut short by a killed worker: as good as absent, and Allure would stumble over it
             path.unlink()
             continue
-        for label in content.get("labels", []):
-            if label["name"] == "test":
-                found[label["value"]] = content["status"]
+        if test := label_of(content, "test"):
+            found[test] = content["status"]
     return found
 
 

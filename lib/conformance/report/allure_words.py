@@ -34,15 +34,17 @@ def retell(report: RunReport, folder: Path) -> None:
     attached = _out_of_fixtures(folder)
     tests = {test.test: test for test in report.tests}
     claims = {outcome.claim.id: outcome.claim for outcome in report.claims}
-    newest = _newest(folder)
+    last = newest(folder)
     for path in sorted(folder.glob("*-result.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        test = tests.get(_label(content, "test"))
+        test = tests.get(label_of(content, "test"))
         content["attachments"] = _apart(
             [*(content.get("attachments") or []), *attached.get(content["uuid"], [])]
         )
         if test:
-            _tell(content, test, claims, report, last=newest[test.test] == path)
+            content["name"] = title(test, claims)
+        if test and last[test.test] == path:  # earlier attempts keep what they said
+            _tell(content, test, claims, report)
         path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     for outcome in report.claims:
         if not outcome.results and outcome.verdict:
@@ -51,59 +53,51 @@ def retell(report: RunReport, folder: Path) -> None:
 
 def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
     """``DEMO-7 (windows->windows): Every other source ...``; a test of no claim keeps its own name."""
-    involved = list(
-        dict.fromkeys(result.claim for result in test.results if result.claim in claims)
-    )
+    involved = _involved(test, claims)
     if not involved:
         return test.test.rpartition("::")[2]
     parts = list(dict.fromkeys(result.part for result in test.results if result.part))
     part = f" ({', '.join(parts)})" if parts else ""
-    return f"{', '.join(involved)}{part}: {claims[involved[0]].statement}"
+    return f"{', '.join(claim.id for claim in involved)}{part}: {involved[0].statement}"
+
+
+def _involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
+    """The claims of a test's results, each once; ``claims``: those of the run, by id."""
+    names = dict.fromkeys(result.claim for result in test.results)
+    return [claims[name] for name in names if name in claims]
 
 
 def _tell(
-    content: dict[str, Any],
-    test: TestOutcome,
-    claims: Mapping[str, Claim],
-    report: RunReport,
-    *,
-    last: bool,
+    content: dict[str, Any], test: TestOutcome, claims: Mapping[str, Claim], report: RunReport
 ) -> None:
-    content["name"] = title(test, claims)
-    if not last:  # an earlier attempt, which keeps what it said
-        return
-    involved = [
-        claims[ident]
-        for ident in dict.fromkeys(result.claim for result in test.results)
-        if ident in claims
-    ]
+    """Write what is known of a test's last attempt into its result."""
+    involved = _involved(test, claims)
+    message = f"{test.verdict}: {test.reason or title(test, claims)}"
     content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
-    details = content.get("statusDetails") or {}
-    content["statusDetails"] = {
-        **details,
-        "message": f"{test.verdict}: {test.reason or title(test, claims)}",
-    }
+    content["statusDetails"] = {**(content.get("statusDetails") or {}), "message": message}
     content["description"] = "\n\n".join(_description(test, involved, report))
-    content["links"] = [
+    content["links"] = _links(involved)
+    content["steps"] = list(_steps(test.results, content))
+    decisions = [decision for result in test.results for decision in result.decisions]
+    builds = sorted({build for decision in decisions for build in decision.about})
+    more = [
+        *(("kind", str(claim.kind)) for claim in involved),
+        *(("build", build) for build in builds),
+        ("mode", _mode(report)),
+        ("verdict", str(test.verdict)),
+        ("evidence", report.evidence),
+        ("tag", "waived" if any(claim.id in report.waived for claim in involved) else ""),
+    ]
+    content["labels"] = [*content.get("labels", []), *_labels(more)]
+
+
+def _links(claims: Sequence[Claim]) -> list[dict[str, str]]:
+    """The sources of claims that a browser can open, each once."""
+    return [
         {"type": "link", "name": str(source), "url": source.url}
-        for source in dict.fromkeys(source for claim in involved for source in claim.sources)
+        for source in dict.fromkeys(source for claim in claims for source in claim.sources)
         if source.url.startswith("https://")
     ]
-    content["steps"] = list(_steps(test.results, content))
-    builds = sorted(
-        {
-            build
-            for result in test.results
-            for decision in result.decisions
-            for build in decision.about
-        }
-    )
-    more = [("kind", str(claim.kind)) for claim in involved] + [
-        ("build", build) for build in builds
-    ]
-    more += [("mode", _mode(report)), ("verdict", str(test.verdict)), ("evidence", report.evidence)]
-    more += [("tag", "waived")] if any(claim.id in report.waived for claim in involved) else []
-    content["labels"] = [*content.get("labels", []), *_labels(more)]
 
 
 def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) -> Iterator[str]:
@@ -184,11 +178,7 @@ def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "status": str(status),
         "statusDetails": {"message": f"{outcome.word}: {outcome.reason}"},
         "description": f"**{outcome.word}** {_plain(outcome.reason)}",
-        "links": [
-            {"type": "link", "name": str(source), "url": source.url}
-            for source in claim.sources
-            if source.url.startswith("https://")
-        ],
+        "links": _links([claim]),
         "labels": _labels(labels),
         "start": began,
         "stop": began,
@@ -204,7 +194,8 @@ def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in dict.fromkeys(pairs) if value]
 
 
-def _label(content: Mapping[str, Any], name: str) -> str:
+def label_of(content: Mapping[str, Any], name: str) -> str:
+    """Return a result's first label of a name; empty: it has none."""
     return next(
         (str(label["value"]) for label in content.get("labels", []) if label["name"] == name), ""
     )
@@ -214,13 +205,13 @@ def _mode(report: RunReport) -> str:
     return str(report.facts.mode.value or "unknown") if report.facts else "unknown"
 
 
-def _newest(folder: Path) -> dict[str, Path]:
+def newest(folder: Path) -> dict[str, Path]:
     """Test to the file of its last attempt."""
     found: dict[str, tuple[int, Path]] = {}
     for path in sorted(folder.glob("*-result.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         entry = (int(content.get("start") or 0), path)
-        test = _label(content, "test")
+        test = label_of(content, "test")
         found[test] = max(found.get(test, entry), entry)
     return {test: path for test, (_, path) in found.items()}
 

@@ -44,30 +44,25 @@ class Attachments:
 
     def text(self, name: str, body: str) -> Path:
         """A text, for example an exec transcript."""
-        path = self._write(name, ".txt", body.encode("utf-8"))
-        allure.attach(body, name=name, attachment_type=allure.attachment_type.TEXT)
-        return path
+        return self._attach(name, body, allure.attachment_type.TEXT, ".txt")
 
     def json(self, name: str, value: Any) -> Path:
         """A value as JSON; what JSON does not know becomes its text."""
         body = json.dumps(value, indent=1, ensure_ascii=False, default=str)
-        path = self._write(name, ".json", body.encode("utf-8"))
-        allure.attach(body, name=name, attachment_type=allure.attachment_type.JSON)
-        return path
+        return self._attach(name, body, allure.attachment_type.JSON, ".json")
 
     def yaml(self, name: str, body: str) -> Path:
         """YAML text, for example the policies in force."""
-        path = self._write(name, ".yaml", body.encode("utf-8"))
-        allure.attach(body, name=name, attachment_type=allure.attachment_type.YAML)
-        return path
+        return self._attach(name, body, allure.attachment_type.YAML, ".yaml")
 
     def pcap(self, name: str, body: bytes) -> Path:
         """Captured packets, for Wireshark and tcpdump."""
-        path = self._write(name, ".pcap", body)
-        allure.attach(body, name=name, attachment_type=allure.attachment_type.PCAP)
-        return path
+        return self._attach(name, body, allure.attachment_type.PCAP, ".pcap")
 
-    def _write(self, name: str, suffix: str, data: bytes) -> Path:
+    def _attach(
+        self, name: str, body: str | bytes, kind: allure.attachment_type, suffix: str
+    ) -> Path:
+        """Write a file, under a name of its own, and give the same to Allure."""
         self.folder.mkdir(parents=True, exist_ok=True)
         stem = slug(name)
         path = self.folder / f"{stem}{suffix}"
@@ -75,7 +70,8 @@ class Attachments:
         while path.exists():
             number += 1
             path = self.folder / f"{stem}-{number}{suffix}"
-        path.write_bytes(data)
+        path.write_bytes(body.encode("utf-8") if isinstance(body, str) else body)
+        allure.attach(body, name=name, attachment_type=kind)
         return path
 
 

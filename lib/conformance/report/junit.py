@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
+from conformance.model.facts import Facts
 from conformance.report import summed_up
 from conformance.report.run import RunReport, inapplicable, to_json
 from conformance.report.terminal import printable
@@ -20,7 +21,7 @@ PROPERTY = "test"
 """Name of the property that holds a test's node id."""
 OUTCOME = "conformance"
 """Name of the property by which processes hand outcomes on: nothing for readers of the file."""
-_BAD = ("failure", "error")
+_ENDS = ("failure", "error", "skipped")
 _TAGS = {
     ClaimVerdict.VIOLATED: "failure",
     ClaimVerdict.INCONCLUSIVE: "error",
@@ -30,8 +31,7 @@ _TAGS = {
 
 
 def mend(path: Path, report: RunReport) -> None:
-    """Rewrite the file in place."""
-    tests = report.tests
+    """Rewrite the file in place.  Raises ValueError where it has no suite."""
     tree = Xml.parse(path)
     suite = tree.getroot().find("testsuite")
     if suite is None:
@@ -40,47 +40,41 @@ def mend(path: Path, report: RunReport) -> None:
         if not case.get("name"):  # what pytest leaves of a test that was interrupted
             suite.remove(case)
     cases = _cases(suite)
-    for test in tests:
-        for case in cases.get(test.test, []):
-            if test.verdict is ClaimVerdict.INCONCLUSIVE:
-                for failure in case.findall("failure"):
-                    failure.tag = "error"
-            for failure in case.findall("failure"):
-                failure.text = "\n".join(
-                    [failure.text or "", *map(printable, report.known_of(test))]
-                )
-            if waiver := report.waiver_of(test):
-                for failure in case.findall("failure"):
-                    failure.tag = "skipped"
-                    failure.set(
-                        "message", printable(f"{test.verdict}: {test.reason} (waived: {waiver})")
-                    )
+    for test in report.tests:
         if test.test not in cases:
             _add(suite, test)
-        else:
-            _complete(suite, cases[test.test], test)
-    for case in suite.findall("testcase"):
-        for properties in case.findall("properties"):
-            for entry in [
-                property_ for property_ in properties if property_.get("name") == OUTCOME
-            ]:
-                properties.remove(entry)
+            continue
+        for case in cases[test.test]:
+            for failure in case.findall("failure"):
+                _mend_failure(failure, test, report)
+        _complete(suite, cases[test.test], test)
+    for properties in suite.iterfind("testcase/properties"):
+        for entry in properties.findall(f"property[@name='{OUTCOME}']"):
+            properties.remove(entry)
     suite.insert(0, _properties(report))
     _count(suite)
     tree.write(path, encoding="utf-8", xml_declaration=True)
 
 
+def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) -> None:
+    """Make an error of what is INCONCLUSIVE; add known issues to a violation, and its waiver."""
+    if test.verdict is ClaimVerdict.INCONCLUSIVE:
+        failure.tag = "error"
+        return
+    failure.text = "\n".join([failure.text or "", *map(printable, report.known_of(test))])
+    if waiver := report.waiver_of(test):
+        failure.tag = "skipped"
+        failure.set("message", printable(f"{test.verdict}: {test.reason} (waived: {waiver})"))
+
+
 def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
     """Let the last of a test's cases say what none of them says; those before it are of one that was put off."""
-    told = (*_BAD, "skipped")
-    *earlier, last = cases
-    for case in earlier:
-        if not any(case.find(tag) is not None for tag in told):
+    silent = [case for case in cases if not any(case.find(tag) is not None for tag in _ENDS)]
+    for case in silent:
+        if case is not cases[-1]:
             suite.remove(case)
-    if (test.flaky or test.verdict in SETTLED) and not any(
-        case.find(tag) is not None for case in cases for tag in told
-    ):
-        _judge(last, test)
+    if (test.flaky or test.verdict in SETTLED) and len(silent) == len(cases):
+        _judge(cases[-1], test)
 
 
 def write_claims(report: RunReport, path: Path) -> None:
@@ -109,18 +103,17 @@ def write_claims(report: RunReport, path: Path) -> None:
             else _TAGS.get(outcome.verdict)
         )
         if tag:
-            told = f"{outcome.verdict}: {outcome.reason}" + (
-                f" (waived: {waiver})" if waiver else ""
-            )
-            child = Xml.SubElement(case, tag, message=printable(told))
-            child.text = printable(
-                "\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip()
-            )
-        builds = f" {outcome.on_builds}" if outcome.on_builds else ""
-        lines = [f"{outcome.verdict}{builds}", claim.statement]
-        lines += [
-            f"part {part} is not about this cluster: {why}"
-            for part, why in inapplicable(outcome, report).items()
+            accepted = f" (waived: {waiver})" if waiver else ""
+            message = f"{outcome.verdict}: {outcome.reason}{accepted}"
+            text = "\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip()
+            _say(case, tag, message, text)
+        lines = [
+            f"{outcome.verdict} {outcome.on_builds}".rstrip(),
+            claim.statement,
+            *(
+                f"part {part} is not about this cluster: {why}"
+                for part, why in inapplicable(outcome, report).items()
+            ),
         ]
         Xml.SubElement(case, "system-out").text = printable("\n".join(lines))
     _count(suite)
@@ -139,6 +132,7 @@ def _told(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
 
 def _properties(report: RunReport) -> Xml.Element:
     """Versions and builds, so that a file alone says what it is about."""
+    counts = summed_up.counts(to_json(report)["claims"])
     found = {
         "run": report.run_id,
         "evidence": report.evidence,
@@ -146,27 +140,13 @@ def _properties(report: RunReport) -> Xml.Element:
         "commit": report.suite.get("commit", ""),
         "catalog": report.suite.get("catalog", ""),
         "cut short": report.cut_short,
+        **{f"label {key}": value for key, value in report.labels.items()},
+        **(_of_cluster(report.facts) if report.facts else {}),
+        **report.installed.versions,
+        **{f"claims {word}": str(count) for word, count in counts.items()},
+        **{f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates},
+        **{f"note {number}": note for number, note in enumerate(report.notes, 1)},
     }
-    found |= {f"label {key}": value for key, value in report.labels.items()}
-    if report.facts:
-        for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
-            found[name] = str(getattr(report.facts, name).value or "unknown")
-        for node in report.facts.by_os("windows"):
-            update = f", {node.update.value}" if node.update.known else ""
-            calico = f", Calico {report.facts.calico_on(node.name).value or 'of unknown version'}"
-            found[f"node {node.name}"] = (
-                f"Windows {node.revision or 'of unknown build'}{update}{calico}"
-            )
-        found["container runtimes"] = ", ".join(
-            sorted({node.container_runtime for node in report.facts.nodes})
-        )
-    found |= report.installed.versions
-    found |= {
-        f"claims {word}": str(count)
-        for word, count in summed_up.counts(to_json(report)["claims"]).items()
-    }
-    found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
-    found |= {f"note {number}": note for number, note in enumerate(report.notes, 1)}
     properties = Xml.Element("properties")
     for name, value in found.items():
         if value:
@@ -174,19 +154,27 @@ def _properties(report: RunReport) -> Xml.Element:
     return properties
 
 
+def _of_cluster(facts: Facts) -> dict[str, str]:
+    """Versions and modes of the cluster, its Windows nodes, and its container runtimes."""
+    names = ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni")
+    found = {name: str(getattr(facts, name).value or "unknown") for name in names}
+    for node in facts.by_os("windows"):
+        update = f", {node.update.value}" if node.update.known else ""
+        calico = f"Calico {facts.calico_on(node.name).value or 'of unknown version'}"
+        build = f"Windows {node.revision or 'of unknown build'}"
+        found[f"node {node.name}"] = f"{build}{update}, {calico}"
+    runtimes = {node.container_runtime for node in facts.nodes}
+    return found | {"container runtimes": ", ".join(sorted(runtimes))}
+
+
 def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
     """Test cases by node id; a case without the property (a crashed worker's) by pytest's way to name it."""
     cases: dict[str, list[Xml.Element]] = {}
     for case in suite.findall("testcase"):
-        named = [
-            entry.get("value", "")
-            for entry in case.iter("property")
-            if entry.get("name") == PROPERTY
-        ]
-        classname = case.get("classname", "")
-        name = case.get("name", "")
-        ident = named[0] if named else f"{classname.replace('.', '/')}.py::{name}"
-        cases.setdefault(ident, []).append(case)
+        named = case.find(f".//property[@name='{PROPERTY}']")
+        module = case.get("classname", "").replace(".", "/")
+        usual = f"{module}.py::{case.get('name', '')}"
+        cases.setdefault(usual if named is None else named.get("value", ""), []).append(case)
     return cases
 
 
@@ -206,10 +194,12 @@ def _add(suite: Xml.Element, test: TestOutcome) -> None:
 
 def _judge(case: Xml.Element, test: TestOutcome) -> None:
     """Say in pytest's words what the verdict was; nothing where pytest's silence means it."""
-    tag = _TAGS.get(test.verdict)
-    if tag:
-        child = Xml.SubElement(case, tag, message=printable(f"{test.verdict}: {test.reason}"))
-        child.text = printable(test.remedy)
+    if tag := _TAGS.get(test.verdict):
+        _say(case, tag, f"{test.verdict}: {test.reason}", test.remedy)
+
+
+def _say(case: Xml.Element, tag: str, message: str, text: str) -> None:
+    Xml.SubElement(case, tag, message=printable(message)).text = printable(text)
 
 
 def _count(suite: Xml.Element) -> None:

@@ -237,10 +237,11 @@ def inapplicable(outcome: ClaimOutcome, report: RunReport) -> dict[str, str]:
     """Part to why it is not about this cluster, of a claim that is about it."""
     if not report.facts or isinstance(applicability(outcome.claim, report.facts), NotApplicable):
         return {}
-    elsewhere = [
-        result for result in outcome.results if result.verdict is ClaimVerdict.NOT_APPLICABLE
-    ]
-    return {result.part: result.reason for result in elsewhere if result.part}
+    return {
+        result.part: result.reason
+        for result in outcome.results
+        if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE
+    }
 
 
 def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """Tries by direction and the effect of policy changes by operating system, over all tests of a run."""
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -52,15 +53,14 @@ class Statistics:
 def statistics(figures: Iterable[Figures]) -> Statistics:
     """The statistics of what all tests recorded."""
     given = list(figures)
-    by_tries: dict[str, dict[int, int]] = {}
-    resent: dict[str, int] = {}
+    by_tries: dict[str, Counter[int]] = defaultdict(Counter)
+    resent: Counter[str] = Counter()
     for tries in (entry for each in given for entry in each.tries):
-        counts = by_tries.setdefault(tries.direction, {})
-        counts[tries.tries] = counts.get(tries.tries, 0) + tries.attempts
-        resent[tries.direction] = resent.get(tries.direction, 0) + tries.resent
-    effects: dict[str, list[Effect]] = {}
+        by_tries[tries.direction][tries.tries] += tries.attempts
+        resent[tries.direction] += tries.resent
+    effects: dict[str, list[Effect]] = defaultdict(list)
     for effect in (entry for each in given for entry in each.effects):
-        effects.setdefault(f"{effect.os} {effect.wanted}", []).append(effect)
+        effects[f"{effect.os} {effect.wanted}"].append(effect)
     return Statistics(
         tries={
             way: Tried(

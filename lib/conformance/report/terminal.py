@@ -1,6 +1,6 @@
 """The summary at the end of a run, or of any report later, as lines: what a reader has to know before opening it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,56 +70,62 @@ def printable(text: str) -> str:
 
 
 def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
-    run = plain["run"]
     grouped = summed_up.causes(plain)
-    above = {claim["id"] for fallen in grouped.values() for claim in fallen}
-    for claim in plain["claims"]:  # what policy closes and is open comes first
-        if claim.get("opens") and claim["id"] not in above:
-            above.add(claim["id"])
-            yield from _claim(claim, ClaimVerdict(claim["verdict"]))
-    for cause, fallen in grouped.items():
-        yield f"{cause}: {counted(len(fallen), 'claim fails', 'claims fail')} of that", "bad"
-        for claim in fallen:
-            yield from (
-                (f"  {line}", tone)
-                for line, tone in _claim(claim, ClaimVerdict(claim["verdict"]), cause)
-            )
-    yield from (
-        (f"{'danger':12} {one['id']:9} {one['danger']}", "warn")
-        for one in plain["claims"]
-        if one.get("danger")
-    )
-    for verdict, tone in TONES.items():
-        spoken = []
-        for claim in plain["claims"]:
-            said = (
-                claim.get("inapplicable_parts")
-                if verdict is ClaimVerdict.NOT_APPLICABLE
-                else claim["results"]
-            )
-            spoken += (
-                [claim] if said and claim["verdict"] == verdict and claim["id"] not in above else []
-            )
-        for first, *others in _together(spoken, verdict):
-            ids = ", ".join(one["id"] for one in (first, *others))
-            why = "; ".join(
-                filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"]))
-            )
-            alike = [(f"{verdict:12} {ids}: {why}", tone)]
-            yield from alike if others else _claim(first, verdict)
-    told_figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))] if figures else []
-    for several in (render(plain.get("matrix") or {}), told_figures):
-        if several:
-            yield "", "plain"
-            yield from ((line, "plain") for line in several)
+    fallen = {claim["id"] for claims in grouped.values() for claim in claims}
+    opening = [
+        claim for claim in plain["claims"] if claim.get("opens") and claim["id"] not in fallen
+    ]
+    for claim in opening:  # what policy closes and is open comes first
+        yield from _claim(claim)
+    for cause, claims in grouped.items():
+        yield f"{cause}: {counted(len(claims), 'claim fails', 'claims fail')} of that", "bad"
+        for claim in claims:
+            yield from ((f"  {line}", tone) for line, tone in _claim(claim, cause))
+    for claim in plain["claims"]:
+        if claim.get("danger"):
+            yield f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn"
+    yield from _by_verdict(plain, fallen | {claim["id"] for claim in opening})
+    yield from _block(render(plain.get("matrix") or {}))
+    if figures:
+        yield from _block(_figures(plain))
     yield "", "plain"
+    yield from _run(plain, where)
+
+
+def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tuple[str, Tone]]:
+    """Decided claims, the worst verdict first.  ``above``: ids of claims that come before them."""
+    for verdict, tone in TONES.items():
+        shown = "inapplicable_parts" if verdict is ClaimVerdict.NOT_APPLICABLE else "results"
+        claims = [
+            claim
+            for claim in plain["claims"]
+            if claim["verdict"] == verdict and claim.get(shown) and claim["id"] not in above
+        ]
+        for first, *others in _together(claims, verdict):
+            if others:
+                ids = ", ".join(claim["id"] for claim in (first, *others))
+                why = filter(None, (cut(first["reason"].partition("\n")[0]), first["remedy"]))
+                yield f"{verdict:12} {ids}: {'; '.join(why)}", tone
+            else:
+                yield from _claim(first)
+
+
+def _block(several: Sequence[str]) -> Iterator[tuple[str, Tone]]:
+    """Lines below an empty one; nothing where there are none."""
+    for line in ("", *several) if several else ():
+        yield line, "plain"
+
+
+def _run(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
+    """The lines about the run as a whole: waivers, gates, counts, evidence, exit code, place."""
+    run = plain["run"]
     for ident, waiver in (plain.get("waived") or {}).items():
         yield f"waived: {ident}: {waiver}", "warn"
     yield from _gates(plain)
-    yield from (
-        (f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items()
-    )
-    yield f"claims: {_counts(plain)}", "plain"
+    for key, value in (run.get("labels") or {}).items():
+        yield f"label: {key}={value}", "plain"
+    counts = summed_up.counts(plain["claims"])
+    yield f"claims: {', '.join(f'{count} {word}' for word, count in counts.items())}", "plain"
     if again := run.get("continues"):
         better = sum(1 for before, now in again["again"].values() if before != now)
         told = f"{len(again['again'])} tests run again, {better} say something else now"
@@ -128,10 +134,8 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         yield f"note: {note}", "warn"
     if plain.get("facts"):
         yield _evidence(plain), "plain"
-    yield (
-        f"report: {where}  (exit code {run['exit_code']}: {meaning(plain)})",
-        "bad" if run["exit_code"] else "plain",
-    )
+    code = run["exit_code"]
+    yield f"report: {where}  (exit code {code}: {meaning(plain)})", "bad" if code else "plain"
 
 
 def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
@@ -149,7 +153,8 @@ def _tone(gate: Mapping[str, Any]) -> Tone:
     return "warn" if gate.get("waived") else "good"
 
 
-def _statistics(plain: Mapping[str, Any]) -> Statistics:
+def _figures(plain: Mapping[str, Any]) -> list[str]:
+    """What attempts and policies took, and what probing cost."""
     told = plain.get("statistics") or {}
     tries = {
         way: Tried(
@@ -163,11 +168,11 @@ def _statistics(plain: Mapping[str, Any]) -> Statistics:
         what: from_plain(PolicyEffect, found)
         for what, found in (told.get("policy_effect") or {}).items()
     }
-    return Statistics(tries=tries, policy_effect=effects)
-
-
-def _probing(plain: Mapping[str, Any]) -> ProbingCost:
-    return from_plain(ProbingCost, plain["probing"]) if plain.get("probing") else probing.cost(())
+    cost = plain.get("probing")
+    return [
+        *lines(Statistics(tries=tries, policy_effect=effects)),
+        *(probing.lines(from_plain(ProbingCost, cost)) if cost else []),
+    ]
 
 
 def meaning(plain: Mapping[str, Any]) -> str:
@@ -181,38 +186,50 @@ def meaning(plain: Mapping[str, Any]) -> str:
     return EXIT_MEANINGS.get(code, "")
 
 
-def _claim(
-    claim: Mapping[str, Any], verdict: ClaimVerdict, cause: str = ""
-) -> Iterator[tuple[str, Tone]]:
-    """``cause``: what was said above of several claims, and is not said again."""
+def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Tone]]:
+    """The lines of one claim.  ``cause``: the line above several claims, not to be repeated."""
+    verdict = ClaimVerdict(claim["verdict"])
     there = summed_up.word(claim) == summed_up.THERE
     tone = "known" if there else TONES[verdict]
-    ident = claim["id"]
-    first = unnamed((claim["reason"].splitlines() or [""])[0], ident)
-    said = verdict is not ClaimVerdict.CONFIRMED and first and not (cause and cause in first)
-    text = cut(first) if said else claim["statement"]
-    builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
-    where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
-    where = ", ".join(filter(None, [f"{claim['kind']}, {summed_up.THERE}" if there else "", where]))
-    yield f"{verdict:12} {ident:9} {where}{': ' if where else ''}{text}", tone
-    yield from ((f"{'':22} {issue['text']}", tone) for issue in claim.get("known_issues") or ())
+    text = _headline(claim, cause)
+    builds = {build: ClaimVerdict(word) for build, word in (claim.get("builds") or {}).items()}
+    where = [
+        f"{claim['kind']}, {summed_up.THERE}" if there else "",
+        on_builds(ClaimKind(claim["kind"]), verdict, builds),
+    ]
+    head = ": ".join(filter(None, (", ".join(filter(None, where)), text)))
+    yield f"{verdict:12} {claim['id']:9} {head}", tone
+    yield from ((f"{'':22} {line}", tone) for line in _details(claim, text))
+
+
+def _headline(claim: Mapping[str, Any], cause: str) -> str:
+    """The first line of a claim's reason; its statement if CONFIRMED, or if ``cause`` is the reason."""
+    first = unnamed((claim["reason"].splitlines() or [""])[0], claim["id"])
+    if claim["verdict"] == ClaimVerdict.CONFIRMED or not first or (cause and cause in first):
+        return str(claim["statement"])
+    return cut(first)
+
+
+def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
+    """What stands below a claim's first line.  ``text``: of that line, not to be repeated."""
+    yield from (issue["text"] for issue in claim.get("known_issues") or ())
     if claim["missing_parts"]:
-        yield (
-            f"{'':22} decided: {_few(claim['decided_parts'])}; without verdict: {_few(claim['missing_parts'])}",
-            tone,
-        )
-    if gone := claim.get("inapplicable_parts") or {}:
-        told = [f"part {part} is not about this cluster: {why}" for part, why in gone.items()]
-        yield (
-            f"{'':22} {told[0] if len(told) == 1 else f'{len(told)} parts are not about this cluster'}",
-            tone,
+        missing = _few(claim["missing_parts"])
+        yield f"decided: {_few(claim['decided_parts'])}; without verdict: {missing}"
+    inapplicable = claim.get("inapplicable_parts") or {}
+    if len(inapplicable) > 1:
+        yield f"{len(inapplicable)} parts are not about this cluster"
+    else:
+        yield from (
+            f"part {part} is not about this cluster: {why}" for part, why in inapplicable.items()
         )
     if (passive := claim.get("half") or "") and passive not in text:
-        yield f"{'':22} {passive}", tone
+        yield passive
     if subnets := underlay(result["measured"] for result in claim["results"]):
-        yield f"{'':22} {subnets}", tone
-    if claim["remedy"] and verdict is not ClaimVerdict.CONFIRMED and claim["remedy"] not in text:
-        yield f"{'':22} {claim['remedy']}", tone
+        yield subnets
+    remedy = claim["remedy"]
+    if remedy and claim["verdict"] != ClaimVerdict.CONFIRMED and remedy not in text:
+        yield remedy
 
 
 def _together(
@@ -234,17 +251,9 @@ def cut(line: str) -> str:
 
 
 def _few(parts: Sequence[str]) -> str:
-    return (
-        ", ".join(parts)
-        if 0 < len(parts) <= NAMED
-        else counted(len(parts), "part")
-        if parts
-        else "none"
-    )
-
-
-def _counts(plain: Mapping[str, Any]) -> str:
-    return ", ".join(f"{count} {word}" for word, count in summed_up.counts(plain["claims"]).items())
+    if not parts:
+        return "none"
+    return ", ".join(parts) if len(parts) <= NAMED else counted(len(parts), "part")
 
 
 def _evidence(plain: Mapping[str, Any]) -> str:

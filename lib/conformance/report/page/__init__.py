@@ -17,6 +17,7 @@ from conformance.model.decision import Decision
 from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.report import summed_up
+from conformance.report.matrix import DIRECTIONS
 from conformance.report.pack import private, scrubbed
 from conformance.report.page.drawing import effect_chart, recovery_chart
 from conformance.report.page.parts import BELOW, SHOWN, parts, run_again, shareable
@@ -43,15 +44,30 @@ AT_LEAST = 500
 TOGETHER = 400_000
 """Characters of a failure's attachment that the page shows, fewer where there are many; the file has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
+SINCE: Mapping[str, Any] = {
+    "evidence": None,
+    "seconds": 0,
+    "flaky": False,
+    "half": "",
+    "applies": "",
+    "inapplicable_parts": {},
+    "known_issues": [],
+    "danger": "",
+}
+"""Fields of claims that the oldest reports do not have."""
+NOT_READ = {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []}
+"""What runs on the cluster, of a report without it."""
 
 
 def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Test that failed to names and texts of what it left, read below the run's directory; cut where they are long."""
-    failed = [test for test in plain["tests"] if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")]
     files = [
-        (test["test"], folder / name) for test in failed for name in test.get("attachments") or ()
+        (test["test"], folder / name)
+        for test in plain["tests"]
+        if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")
+        for name in test.get("attachments") or ()
+        if (folder / name).suffix in BUNDLED and (folder / name).is_file()
     ]
-    files = [(test, path) for test, path in files if path.suffix in BUNDLED and path.is_file()]
     kept = max(AT_LEAST, min(KEPT, TOGETHER // max(len(files), 1)))
     found: dict[str, list[tuple[str, str]]] = {}
     for test, path in files:
@@ -77,101 +93,117 @@ def render(
     ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`;
     ``linked``: whether the page lies in the run's directory, so that files there can be links.
     """
-    since: Mapping[str, Any] = {
-        "evidence": None,
-        "seconds": 0,
-        "flaky": False,
-        "half": "",
-        "applies": "",
-        "inapplicable_parts": {},
-        "known_issues": [],
-        "danger": "",
-    }  # later than the oldest reports
-    claims: Sequence[Mapping[str, Any]] = sorted(
-        ({**since, **claim} for claim in plain["claims"]),
+    claims = sorted(
+        ({**SINCE, **claim} for claim in plain["claims"]),
         key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)),
     )
-    violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
-    builds = sorted(
-        {build for claim in claims for decision in _decisions(claim) for build in decision.about}
+    page: str = _template().render(
+        **_top(plain),
+        **_not_as_expected(plain, claims),
+        **_tables(plain, claims),
+        **_charts(plain, claims),
+        **_each_claim(plain, claims),
+        **_the_cluster(plain),
+        difference=list(difference),
+        turns=[line for line in difference if re.fullmatch(r"\S.* \(\d+\)", line)],
+        failures=failures or {},
+        linked=linked,
     )
+    return page
+
+
+def _top(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The page's head, its gates and waivers, and the notes below the claims."""
+    return {
+        "run": plain["run"],
+        "suite": plain.get("suite") or {},
+        "headline": headline(plain),
+        "meaning": meaning(plain),
+        "cluster": _cluster(plain["run"]["cluster"]),
+        "versions": _versions(plain.get("facts") or {}),
+        "gates": summed_up.gates(plain),
+        "beside": summed_up.beside_gates(plain),
+        "waived": plain.get("waived") or {},
+        "attested": plain.get("attested") or {},
+        "timings": plain.get("timings") or {},
+    }
+
+
+def _not_as_expected(
+    plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Violated claims, and open claims that no cause of those explains, both by cause."""
+    by_id = {claim["id"]: claim for claim in claims}
+    causes = {
+        cause: [by_id[claim["id"]] for claim in fallen]
+        for cause, fallen in summed_up.causes(plain).items()
+    }
+    told = {
+        claim["id"]
+        for fallen in causes.values()
+        if fallen[0]["verdict"] == "VIOLATED"
+        for claim in fallen
+    }
+    violated = [claim for claim in claims if claim["verdict"] == "VIOLATED"]
+    violated.sort(key=lambda claim: not claim.get("opens"))  # what policy closes and is open first
+    open_ = [claim for claim in claims if summed_up.word(claim) in OPEN and claim["id"] not in told]
+    return {"violated": by_cause(violated, causes), "open": by_cause(open_, causes)}
+
+
+def _tables(plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Claims by area, by direction of the path and by Windows build."""
     areas: dict[str, Counter[str]] = {}
     for claim in claims:
         areas.setdefault(claim["area"], Counter())[summed_up.word(claim)] += 1
-    violated.sort(key=lambda claim: not claim.get("opens"))  # what policy closes and is open first
-    by_id = {claim["id"]: claim for claim in claims}
-    causes = {
-        cause: [by_id[claim["id"]] for claim in several]
-        for cause, several in summed_up.causes(plain).items()
-    }
-    fallen = {
-        claim["id"]
-        for claims in causes.values()
-        if claims[0]["verdict"] == "VIOLATED"
-        for claim in claims
-    }
-    open_ = [
-        claim for claim in claims if summed_up.word(claim) in OPEN and claim["id"] not in fallen
-    ]
-    tests = {test["test"]: test for test in plain.get("tests") or ()}
-    effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
-    return str(
-        _template().render(
-            run=plain["run"],
-            suite=plain.get("suite") or {},
-            facts=_facts(plain.get("facts") or {}),
-            nodes=(plain.get("facts") or {}).get("nodes") or [],
-            differences=_differences((plain.get("facts") or {}).get("nodes") or []),
-            kbs=_kbs((plain.get("facts") or {}).get("nodes") or []),
-            installed=plain.get("installed")
-            or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
-            covered=plain.get("covered"),  # None: the report does not tell
-            attested=plain.get("attested") or {},
-            images=plain.get("images") or [],
-            failures=failures or {},
-            gates=summed_up.gates(plain),
-            waived=plain.get("waived") or {},
-            beside=summed_up.beside_gates(plain),
-            BESIDE=BESIDE,
-            timings=plain.get("timings") or {},
-            cluster=_cluster(plain["run"]["cluster"]),
-            violated=by_cause(violated, causes),
-            open=by_cause(open_, causes),
-            first_line=_first_line,
-            meaning=meaning(plain),
-            broken_on=_broken_on,
-            versions=_versions(plain.get("facts") or {}),
-            shown=[claim for claim in claims if summed_up.word(claim) not in FOLDED],
-            folded={
-                told: several
-                for word, told in FOLDED.items()
-                if (several := [claim for claim in claims if summed_up.word(claim) == word])
-            },
-            parts={claim["id"]: parts(claim, tests) for claim in claims},
-            SHOWN=SHOWN,
-            BELOW=BELOW,
-            rest=_rest,
-            told_of=_told_of,
-            shareable=shareable,
-            run_again=functools.partial(run_again, tests=tests, command=plain["run"]["command"]),
-            linked=linked,
-            counts=summed_up.counts(claims),
-            areas=areas,
-            columns=[*([LINUX] if builds else []), *builds],
-            table={claim["id"]: _cells(claim) for claim in claims},
-            claims=claims,
-            word=summed_up.word,
-            matrix=plain["matrix"],
-            directions=("linux->linux", "linux->windows", "windows->linux", "windows->windows"),
-            effects=[effect_chart(what, figures) for what, figures in effects.items()],
-            recovery=recovery_chart(_recoveries(claims)),
-            difference=list(difference),
-            turns=[line for line in difference if re.fullmatch(r"\S.* \(\d+\)", line)],
-            style=(FOLDER / "page.css").read_text(encoding="utf-8"),
-            script=(FOLDER / "page.js").read_text(encoding="utf-8"),
-            headline=headline(plain),
-        )
+    builds = sorted(
+        {build for claim in claims for decision in _decisions(claim) for build in decision.about}
     )
+    return {
+        "counts": summed_up.counts(claims),
+        "areas": areas,
+        "matrix": plain["matrix"],
+        "columns": [LINUX, *builds] if builds else [],
+        "table": {claim["id"]: _cells(claim) for claim in claims},
+    }
+
+
+def _charts(plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The drawings of how long policies took, and new connections after a disturbance."""
+    effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
+    return {
+        "effects": [effect_chart(what, figures) for what, figures in effects.items()],
+        "recovery": recovery_chart(_recoveries(claims)),
+    }
+
+
+def _each_claim(plain: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All claims with their rows: those that are shown, and those that FOLDED puts away."""
+    tests = {test["test"]: test for test in plain.get("tests") or ()}
+    by_word: dict[str, list[Mapping[str, Any]]] = {}
+    for claim in claims:
+        by_word.setdefault(summed_up.word(claim), []).append(claim)
+    return {
+        "claims": claims,
+        "shown": [claim for claim in claims if summed_up.word(claim) not in FOLDED],
+        "folded": {told: by_word[word] for word, told in FOLDED.items() if word in by_word},
+        "parts": {claim["id"]: parts(claim, tests) for claim in claims},
+        "run_again": functools.partial(run_again, tests=tests, command=plain["run"]["command"]),
+    }
+
+
+def _the_cluster(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found out about the cluster, its nodes and what ran there."""
+    facts = plain.get("facts") or {}
+    nodes = facts.get("nodes") or []
+    return {
+        "facts": _facts(facts),
+        "nodes": nodes,
+        "kbs": _kbs(nodes),
+        "differences": _differences(nodes),
+        "installed": plain.get("installed") or NOT_READ,
+        "covered": plain.get("covered"),  # None: the report does not tell
+        "images": plain.get("images") or [],
+    }
 
 
 def write(
@@ -205,6 +237,20 @@ def _template() -> Any:
         lstrip_blocks=True,
         finalize=lambda told: printable(told) if type(told) is str else told,
     )
+    environment.globals |= {
+        "word": summed_up.word,
+        "told_of": _told_of,
+        "first_line": _first_line,
+        "broken_on": _broken_on,
+        "rest": _rest,
+        "shareable": shareable,
+        "directions": DIRECTIONS,
+        "SHOWN": SHOWN,
+        "BELOW": BELOW,
+        "BESIDE": BESIDE,
+        "style": (FOLDER / "page.css").read_text(encoding="utf-8"),
+        "script": (FOLDER / "page.js").read_text(encoding="utf-8"),
+    }
     return environment.get_template("page.html.j2")
 
 
@@ -218,8 +264,6 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
-    run = plain["run"]
-    gates = plain.get("gates") or []
     counts = summed_up.counts(plain["claims"])
     accepted = plain.get("waived") or {}
     waived = [
@@ -228,34 +272,39 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
         if claim["verdict"] == "VIOLATED" and claim["id"] in accepted
     ]
     violated = counts.get("VIOLATED", 0) - len(waived)
-    open_ = counts.get("INCONCLUSIVE", 0)
-    excepted = f"violated, and waived: {', '.join(waived)}"
-    if run.get("cut_short"):
-        what = (
-            f"{counted(violated, 'claim is', 'claims are')} violated, and the run was cut"
-            if violated
-            else "Cut"
-        )
-        return (
-            f"{what} short: it says nothing about what it did not reach",
-            "bad" if violated else "warn",
-        )
-    if gates:
+    if plain["run"].get("cut_short"):
+        before = f"{_claims_are(violated)} violated, and the run was cut" if violated else "Cut"
+        text = f"{before} short: it says nothing about what it did not reach"
+        return text, "bad" if violated else "warn"
+    if gates := plain.get("gates"):
         return _of_gates(plain, gates)
-    for number, word, tone in ((violated, "VIOLATED", "bad"), (open_, "INCONCLUSIVE", "warn")):
-        several = summed_up.causes(plain).values() if number else ()
-        of = [
-            {claim["id"] for claim in claims if claim["verdict"] == word}.difference(waived)
-            for claims in several
-        ]
-        if number:
-            reason = ", for one reason" if any(len(one) == number for one in of) else ""
-            text = f"{counted(number, 'claim is', 'claims are')} {word.lower()}{reason}"
-            return f"{text}; {excepted}" if waived else text, tone
+    excepted = f"violated, and waived: {', '.join(waived)}"
+    if violated:
+        text = _counted_with_cause(plain, "VIOLATED", violated, waived)
+        return f"{text}; {excepted}" if waived else text, "bad"
+    if undecided := counts.get("INCONCLUSIVE", 0):
+        text = _counted_with_cause(plain, "INCONCLUSIVE", undecided, waived)
+        return f"{text}; {excepted}" if waived else text, "warn"
     if waived:
-        return f"{counted(len(waived), 'claim is', 'claims are')} {excepted}", "warn"
+        return f"{_claims_are(len(waived))} {excepted}", "warn"
     told, missing = _of_nothing_violated(plain["claims"], counts)
     return "; ".join(["Nothing violated", *told]), "warn" if missing else "good"
+
+
+def _claims_are(number: int) -> str:
+    return counted(number, "claim is", "claims are")
+
+
+def _counted_with_cause(
+    plain: Mapping[str, Any], verdict: str, number: int, waived: Sequence[str]
+) -> str:
+    """``2 claims are violated, for one reason``; claims of ``waived`` are not counted."""
+    ids = [
+        {claim["id"] for claim in claims if claim["verdict"] == verdict}.difference(waived)
+        for claims in summed_up.causes(plain).values()
+    ]
+    reason = ", for one reason" if number in map(len, ids) else ""
+    return f"{_claims_are(number)} {verdict.lower()}{reason}"
 
 
 def _of_nothing_violated(
@@ -267,7 +316,7 @@ def _of_nothing_violated(
         for claim in claims
     )
     undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
-    gaps = {f"{word}": counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
+    gaps = {word: counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
     gaps |= {"not decided": undecided} if undecided else {}
     rest = {
         "that cannot be seen here": unseen,
@@ -275,10 +324,8 @@ def _of_nothing_violated(
         "for a person": counts.get(summed_up.HAND, 0),
     }
     decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
-    told = [f"{counted(decided, 'claim is', 'claims are')} as documented"]
-    return [*told, *(f"{number} {what}" for what, number in (gaps | rest).items() if number)], bool(
-        gaps
-    ) or not decided
+    told = [f"{number} {what}" for what, number in (gaps | rest).items() if number]
+    return [f"{_claims_are(decided)} as documented", *told], bool(gaps) or not decided
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -419,16 +466,14 @@ def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Name, value and where it was read."""
-    found = []
-    for name, entry in facts.items():
-        if isinstance(entry, dict) and set(entry) == {"value", "source"}:
-            value = entry["value"]
-            text = (
-                ", ".join(map(str, value))
-                if isinstance(value, list)
-                else "unknown"
-                if value is None
-                else str(value)
-            )
-            found.append((name.replace("_", " "), text, str(entry["source"])))
-    return found
+    return [
+        (name.replace("_", " "), _value(entry["value"]), str(entry["source"]))
+        for name, entry in facts.items()
+        if isinstance(entry, dict) and set(entry) == {"value", "source"}
+    ]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "unknown" if value is None else str(value)

@@ -34,32 +34,44 @@ def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> l
 
 
 def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    good = result["verdict"] in GOOD
-    failed = result["verdict"] in FAILED
-    told = (test.get("explanation") or {}) if failed else {}
-    line, _, text = (result["reason"] or "").partition("\n")
-    line = "" if good else unnamed(told.get("headline") or line, result["claim"])
+    verdict = result["verdict"]
     decisions = result.get("decisions") or []
+    explanation = (test.get("explanation") or {}) if verdict in FAILED else {}
+    first, text = ("", "") if verdict in GOOD else _words(result, explanation)
     return {
-        "verdict": result["verdict"],
+        "verdict": verdict,
         "name": result["part"] or sentence(result["test"]),
         "test": result["test"],
-        "first": cut(line),
-        "text": "\n".join(
-            filter(None, (line if cut(line) != line else "", "" if good or told else text))
-        ),
-        "told": (
-            {"path": told["path"]}
-            if (told.get("cause") or told.get("where")) and told.get("path")
-            else {}
-        )
-        | (told.get("lines") or {}),
-        "table": told.get("table") or "",
-        "again": shareable(told.get("again") or ""),
+        "first": first,
+        "text": text,
+        **_why(explanation),
         "pairs": list(_pairs(decisions)),
         "number": len(decisions),
         "measured": result["measured"],
-        "files": (test.get("attachments") or []) if failed else [],
+        "files": (test.get("attachments") or []) if verdict in FAILED else [],
+    }
+
+
+def _words(result: Mapping[str, Any], explanation: Mapping[str, Any]) -> tuple[str, str]:
+    """The first line of a result's reason; and the whole line where it is cut, with what follows.
+
+    An explanation has a first line of its own, and stands in the place of what follows.
+    """
+    line, _, text = (result["reason"] or "").partition("\n")
+    line = unnamed(explanation.get("headline") or line, result["claim"])
+    first = cut(line)
+    below = (line if first != line else "", "" if explanation else text)
+    return first, "\n".join(filter(None, below))
+
+
+def _why(explanation: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a failure was seen and of what, its table of paths, and how to run it again."""
+    has_place = explanation.get("cause") or explanation.get("where")
+    path = explanation.get("path") if has_place else ""
+    return {
+        "told": ({"path": path} if path else {}) | (explanation.get("lines") or {}),
+        "table": explanation.get("table") or "",
+        "again": shareable(explanation.get("again") or ""),
     }
 
 
@@ -110,8 +122,14 @@ def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         lines = (
             _together(several) if reason else [f"{_path(one)}: {one['reason']}" for one in several]
         )
-        told = {"seen": seen, "reason": reason, "builds": builds, "lines": lines}
-        yield {"verdict": verdict, "number": len(several), **told}
+        yield {
+            "verdict": verdict,
+            "number": len(several),
+            "seen": seen,
+            "reason": reason,
+            "builds": builds,
+            "lines": lines,
+        }
 
 
 def _together(several: Sequence[Mapping[str, Any]]) -> list[str]:
