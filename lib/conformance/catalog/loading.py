@@ -86,21 +86,19 @@ def load(folder: Path) -> Catalog:
         key: str(value.value)
         for key, value in _fields(_compose(folder / "tags.yaml"), "tags.yaml").items()
     }
-    claims: list[Claim] = []
-    seen: dict[str, str] = {}
+    claims: dict[str, Claim] = {}
     for path in sorted(folder.glob("*.yaml")):
         if path.name in {"documents.yaml", "tags.yaml"}:
             continue
         file = _fields(_compose(path), path.name, known=("area", "claims"))
         for node in _sequence(file["claims"], path.name):
             claim = _claim(node, path.name, str(file["area"].value), documents, tags)
-            if claim.id in seen:
+            if claim.id in claims:
                 raise CatalogError(
-                    f"{claim.origin}: claim {claim.id} stands already in {seen[claim.id]}"
+                    f"{claim.origin}: claim {claim.id} stands already in {claims[claim.id].origin}"
                 )
-            seen[claim.id] = claim.origin
-            claims.append(claim)
-    return Catalog(claims, tags)
+            claims[claim.id] = claim
+    return Catalog(list(claims.values()), tags)
 
 
 @dataclass(frozen=True)
@@ -254,25 +252,25 @@ def _conditions(node: Any, file: str) -> Conditions:
     return Conditions(**values)
 
 
+def _count(node: Any, file: str) -> int:
+    return _read(int, node, file)
+
+
 def _needs(node: Any, file: str) -> Needs:
-    flags = (
-        "host_network",
-        "host_process",
-        "v3_api",
-        "calico_policy",
-        "calicoctl",
-        "vni_delivery",
-        "external_target",
-    )
-    values: dict[str, Any] = {}
-    for key, value in _fields(node, file, optional=("linux", "windows", *flags, "outside")).items():
-        if key in flags:
-            values[key] = _flag(value, file)
-        elif key == "outside":
-            values[key] = _text(value, file)
-        else:
-            values[key] = _read(int, value, file)
-    return Needs(**values)
+    readers: dict[str, Callable[[Any, str], Any]] = {
+        "linux": _count,
+        "windows": _count,
+        "host_network": _flag,
+        "host_process": _flag,
+        "v3_api": _flag,
+        "calico_policy": _flag,
+        "calicoctl": _flag,
+        "vni_delivery": _flag,
+        "external_target": _flag,
+        "outside": _text,
+    }
+    given = _fields(node, file, optional=(*readers,))
+    return Needs(**{key: readers[key](value, file) for key, value in given.items()})
 
 
 def _isolation(node: Any, file: str) -> Isolation:

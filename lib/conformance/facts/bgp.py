@@ -106,25 +106,14 @@ class BgpFacts:
                 "make a BGPPeer with the router's peerIP that selects it",
             )
         seen = self._anew(windows)
-        learned = {route.peer for route in seen.routes}
-        found: dict[str, Fact[str]] = {}
-        for address, read in routers.items():
-            peer = next((one for one in seen.peers if one.address == address), None)
-            state: str | None = (
-                peer.state
-                if peer
-                else f"no peer {address}; {_trouble(seen) or 'look at its confd'}"
-            )
-            if peer and state == CONNECTED and peer.name not in learned:
-                state = "Connected, without a route from it"
-            untold = not read or (peer is None and "peer" in seen.errors and not _trouble(seen))
-            source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
-            source += f": {seen.errors['peer']}" if "peer" in seen.errors else ""
-            why = source if read else "the nodeSelector of its BGPPeer cannot be read"
-            found[f"BGP session of node {windows} with {address}"] = Fact(
-                None if untold else state, why
-            )
-        return found
+        source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
+        source += f": {seen.errors['peer']}" if "peer" in seen.errors else ""
+        return {
+            f"BGP session of node {windows} with {address}": Fact(_external(seen, address), source)
+            if selected
+            else Fact(None, "the nodeSelector of its BGPPeer cannot be read")
+            for address, selected in routers.items()
+        }
 
     def _routers(self, windows: str) -> dict[str, bool]:
         """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely is one."""
@@ -206,9 +195,7 @@ class BgpFacts:
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
         nodes = {one.name: one for one in self._facts.nodes}
-        address = address_of(nodes[toward])
-        blocks = self._blocks(toward)
-        if not address:
+        if not address_of(nodes[toward]):
             return {
                 f"address of node {toward}": Fact(
                     f"none is announced (annotation {ADDRESS})", "its annotations"
@@ -222,31 +209,41 @@ class BgpFacts:
             if state not in {None, CONNECTED}:
                 name = f"BGP session of node {windows} with node {other}"
                 return {name: Fact(state, f"Get-BgpPeer on node {windows}")}
-        if nodes[node].os == "linux":
-            hops = [(route.destination, route.gateway) for route in self._hosts.linux(node).routes]
-        else:
-            hops = [(route.network, route.next_hop) for route in self._host(node).routes]
-        lacking = {
-            f"route of node {node} to block {block} of node {toward}": Fact[str](
-                lack, f"routes of node {node}"
-            )
-            for block in blocks
-            if hops
-            and (
-                lack := _lacks(
-                    [hop for to, hop in hops if hop and to == block], nodes[node], address
-                )
-            )
-        }
+        lacking = self._lacking_routes(nodes[node], nodes[toward])
         return lacking or (self._gateway(windows) if windows else {})
+
+    def _lacking_routes(self, node: NodeFacts, toward: NodeFacts) -> dict[str, Fact[str]]:
+        """Return what is wrong with a node's routes to another node's blocks.
+
+        Nothing, where the node shows no routes at all.
+        """
+        blocks = self._blocks(toward.name)
+        if node.os == "linux":
+            hops = [
+                (route.destination, route.gateway) for route in self._hosts.linux(node.name).routes
+            ]
+        else:
+            hops = [(route.network, route.next_hop) for route in self._host(node.name).routes]
+        found = {
+            block: _lacks(
+                [hop for to, hop in hops if hop and to == block], node, address_of(toward)
+            )
+            for block in (blocks if hops else ())
+        }
+        return {
+            f"route of node {node.name} to block {block} of node {toward.name}": Fact(
+                lack, f"routes of node {node.name}"
+            )
+            for block, lack in found.items()
+            if lack
+        }
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
         """``Calico_ep``, which Calico gives a Windows host among its pods as their gateway, where HNS shows none."""
-        there = any(
-            endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)
-        )
+        if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
+            return {}
         name = f"endpoint Calico_ep of node {windows}, the gateway of its pods"
-        return {} if there else {name: Fact("none", f"Get-HnsEndpoint on node {windows}")}
+        return {name: Fact("none", f"Get-HnsEndpoint on node {windows}")}
 
     def _anew(self, windows: str) -> BgpHost:
         """What a host says now; what others said before is forgotten."""
@@ -285,28 +282,19 @@ class BgpFacts:
         """Which end of a session is down, as far as the covered Windows nodes tell."""
         if not seen.peers:
             return f"node {windows} is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
-        if len(seen.peers) > 1 and not any(peer.state == CONNECTED for peer in seen.peers):
+        if len(seen.peers) > 1 and not _has_session(seen):
             return f"the end that is down is node {windows}: it has no session at all"
-        if (
-            other.os == "windows"
-            and other.name in self._looked_into
-            and (trouble := _trouble(self._host(other.name)))
-        ):
+        at_other_end = self._host(other.name) if other.name in self._looked_into else None
+        if at_other_end and (trouble := _trouble(at_other_end)):
             return f"the end that is down is node {other.name}: {trouble}"
         others = [name for name in self._looked_into if name not in {windows, other.name}]
         if others and not any(_state(self._host(name), other) == CONNECTED for name in others):
             return (
                 f"the end that is down is node {other.name}: no Windows node has a session with it"
             )
-        if other.name in self._looked_into and any(
-            peer.state == CONNECTED for peer in self._host(other.name).peers
-        ):
-            others = [other.name]
-        return (
-            "between these two nodes alone"
-            if others
-            else f"look at both ends, node {other.name} first"
-        )
+        if others or (at_other_end and _has_session(at_other_end)):
+            return "between these two nodes alone"
+        return f"look at both ends, node {other.name} first"
 
     def _advertised(self) -> list[str]:
         objects, _ = self._calico.listed("BGPConfiguration")
@@ -323,6 +311,22 @@ def _trouble(seen: BgpHost) -> str:
     if seen.service and seen.service != "Running":
         return f"its service RemoteAccess is {seen.service}"
     return NOT_CONFIGURED if NOT_CONFIGURED in seen.errors.get("peer", "") else ""
+
+
+def _has_session(seen: BgpHost) -> bool:
+    return any(peer.state == CONNECTED for peer in seen.peers)
+
+
+def _external(seen: BgpHost, address: str) -> str | None:
+    """Return the state of a Windows host's session with a router; None: not known."""
+    peer = next((one for one in seen.peers if one.address == address), None)
+    if peer is None:
+        trouble = _trouble(seen)
+        known = trouble or "peer" not in seen.errors
+        return f"no peer {address}; {trouble or 'look at its confd'}" if known else None
+    if peer.state == CONNECTED and all(route.peer != peer.name for route in seen.routes):
+        return "Connected, without a route from it"
+    return peer.state
 
 
 def _state(seen: BgpHost, other: NodeFacts) -> str:

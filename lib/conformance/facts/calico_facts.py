@@ -1,7 +1,8 @@
 """Calico's version, mode, datastore and installation, as its own objects and workloads say them."""
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from conformance.facts import cni_config
@@ -11,6 +12,7 @@ from conformance.facts.reading import Reading
 from conformance.facts.windows_network import ADDRESS, BACKEND, IPAM, WindowsNetwork
 from conformance.facts.workloads import all_containers, described, variable
 from conformance.kube.client import Obj
+from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact, Install, Mode, NodeFacts
 
 V3 = "projectcalico.org/v3"
@@ -39,26 +41,24 @@ class CalicoReading:
         self._blocks: dict[str, list[str]] = {}
         """Node to its blocks."""
         for affinity in self._listed("BlockAffinity"):
-            if (spec := affinity.get("spec") or {}).get("state") == "confirmed":
+            spec = mapping_at(affinity, "spec")
+            if spec.get("state") == "confirmed":
                 self._blocks.setdefault(str(spec.get("node")), []).append(str(spec.get("cidr")))
 
     def version(self) -> Fact[str]:
-        spec = (self._information or {}).get("spec") or {}
-        if spec.get("calicoVersion"):
+        if version := value_at(self._information, "spec", "calicoVersion"):
             where = f"ClusterInformation default .spec.calicoVersion ({self._information_at})"
-            return Fact(str(spec["calicoVersion"]), where)
+            return Fact(str(version), where)
         if edition(self._reading).value == "Calico Enterprise":
             return Fact(
                 None,
                 f"not known: {self._reading.reason('ClusterInformation default')}, and {ENTERPRISE_ONLY}",
             )
-        status = (self._installation or {}).get("status") or {}
-        if status.get("calicoVersion"):
-            return Fact(str(status["calicoVersion"]), "Installation default .status.calicoVersion")
+        if version := value_at(self._installation, "status", "calicoVersion"):
+            return Fact(str(version), "Installation default .status.calicoVersion")
         for daemonset in (self._linux, self._windows):
             for container in all_containers(daemonset):
-                version = image_version(str(container.get("image")))
-                if version:
+                if version := image_version(str(container.get("image"))):
                     return Fact(version, f"image of {described(daemonset)}")
         return self._unknown("ClusterInformation default", "Installation default", "DaemonSet")
 
@@ -67,49 +67,47 @@ class CalicoReading:
 
         Where none of them says it: flannel's annotations, then pools, of which only those count that have blocks.
         """
+        found = chain(self._mode_by_backend(), self._mode_by_installation(), self._mode_by_use())
+        return next(found, None) or self._unknown("DaemonSet", "Installation default", "IPPool")
+
+    def _mode_by_backend(self) -> Iterator[Fact[Mode]]:
         for daemonset in (self._windows, self._linux):
             backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
             if backend in BACKENDS:
                 where = f"CALICO_NETWORKING_BACKEND={backend} of {described(daemonset)}"
-                if BACKENDS[backend] == "bgp" and any(
-                    _pool_mode(pool) == "vxlan" for pool in self._pools_in_use()
-                ):
-                    return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
-                return Fact(BACKENDS[backend], where)
-        spec = (self._installation or {}).get("spec") or {}
-        if spec:
-            network = spec.get("calicoNetwork") or {}
-            where = "Installation default .spec"
-            if (spec.get("cni") or {}).get("type", "Calico") != "Calico":
-                return Fact("policy-only", f"{where}.cni.type")
-            if network.get("bgp"):
-                return Fact(
-                    "bgp" if network["bgp"] == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp"
-                )
-        if flannel := next((node for node in self._nodes if BACKEND in node.annotations), None):
-            return Fact("policy-only", f"annotation {BACKEND} of node {flannel.name}")
-        modes = {_pool_mode(pool) for pool in self._pools_in_use() if self._blocks_of(pool)}
-        if len(modes) == 1:
-            return Fact(modes.pop(), "vxlanMode of IPPools with blocks")
-        if modes:
-            return Fact("mixed", "IPPools with blocks differ in vxlanMode")
-        return self._unknown("DaemonSet", "Installation default", "IPPool")
+                if BACKENDS[backend] == "bgp" and "vxlan" in map(_pool_mode, self._pools_in_use()):
+                    yield Fact("mixed", f"{where}, while an IPPool has vxlanMode")
+                yield Fact(BACKENDS[backend], where)
 
-    def pools(self) -> list[Obj]:
-        """IPPools by whichever API serves them."""
-        return self._listed("IPPool")
+    def _mode_by_installation(self) -> Iterator[Fact[Mode]]:
+        where = "Installation default .spec"
+        cni = mapping_at(self._installation, "spec", "cni")
+        if cni.get("type", "Calico") != "Calico":
+            yield Fact("policy-only", f"{where}.cni.type")
+        if bgp := value_at(self._installation, "spec", "calicoNetwork", "bgp"):
+            yield Fact("bgp" if bgp == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
+
+    def _mode_by_use(self) -> Iterator[Fact[Mode]]:
+        """By flannel on a node, or by the pools that nodes have blocks of."""
+        for node in self._nodes:
+            if BACKEND in node.annotations:
+                yield Fact("policy-only", f"annotation {BACKEND} of node {node.name}")
+        modes = {_pool_mode(pool) for pool in self._pools_in_use() if self._blocks_of(pool)}
+        if len(modes) > 1:
+            yield Fact("mixed", "IPPools with blocks differ in vxlanMode")
+        for mode in modes:
+            yield Fact(mode, "vxlanMode of IPPools with blocks")
 
     def _pools_in_use(self) -> list[Obj]:
         """Those that give addresses, or whose addresses are still about; the others say nothing of any pod."""
         return [
             pool
-            for pool in self.pools()
-            if not (pool.get("spec") or {}).get("disabled") or self._blocks_of(pool)
+            for pool in self._listed("IPPool")
+            if not value_at(pool, "spec", "disabled") or self._blocks_of(pool)
         ]
 
     def _blocks_of(self, pool: Obj) -> bool:
-        cidr = (pool.get("spec") or {}).get("cidr") or "::/128"
-        whole = ipaddress.ip_network(str(cidr), strict=False)
+        whole = ipaddress.ip_network(str(value_at(pool, "spec", "cidr") or "::/128"), strict=False)
         return any(_within(block, whole) for blocks in self._blocks.values() for block in blocks)
 
     def datastore(self) -> Fact[Literal["kubernetes", "etcd"]]:
@@ -146,8 +144,10 @@ class CalicoReading:
 
     def install_on(self, node: NodeFacts) -> Fact[str] | None:
         """How Calico came onto a Windows node that the DaemonSet does not select; None: as onto the others."""
-        spec = (((self._windows or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
-        selector = {OS: "windows", **(spec.get("nodeSelector") or {})}
+        selector = {
+            OS: "windows",
+            **mapping_at(self._windows, "spec", "template", "spec", "nodeSelector"),
+        }
         if (
             self._windows is None
             or ADDRESS not in node.annotations
@@ -191,8 +191,8 @@ class CalicoReading:
     @property
     def _for_windows(self) -> bool:
         """Whether the operator was told to install Calico on Windows."""
-        network = ((self._installation or {}).get("spec") or {}).get("calicoNetwork") or {}
-        return bool(network.get("windowsDataplane") == "HNS")
+        dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
+        return bool(dataplane == "HNS")
 
     def network(self) -> WindowsNetwork:
         """What carries Windows pods."""
@@ -202,15 +202,15 @@ class CalicoReading:
 
     def linux_cni(self) -> tuple[Fact[str], Fact[str]]:
         """CNI plugin and IPAM of Linux, for clusters that have nothing else."""
-        found = cni_config.read(self._variable(self._linux, "CNI_NETWORK_CONFIG"))
-        where = f"CNI_NETWORK_CONFIG of {described(self._linux)}"
-        kind = ((self._installation or {}).get("spec") or {}).get("cni") or {}
+        kind = mapping_at(self._installation, "spec", "cni")
         if kind.get("type"):
-            ipam = str((kind.get("ipam") or {}).get("type") or "")
+            ipam = str(value_at(kind, "ipam", "type") or "")
             at = "Installation default .spec.cni"
             return Fact(str(kind["type"]), f"{at}.type"), Fact(
                 IPAM.get(ipam, ipam) or None, f"{at}.ipam.type"
             )
+        found = cni_config.read(self._variable(self._linux, "CNI_NETWORK_CONFIG"))
+        where = f"CNI_NETWORK_CONFIG of {described(self._linux)}"
         unknown = self._unknown("Installation default", "DaemonSet")
         return Fact("Calico", where) if found.plugin else unknown, Fact(
             found.ipam, where
@@ -223,7 +223,7 @@ class CalicoReading:
             return Fact(False, f"no BGP in mode {mode.value} ({mode.source})")
         found, api = self._reading.first("BGPConfiguration", "default", V3, CRD)
         if found is not None:
-            on = (found.get("spec") or {}).get("nodeToNodeMeshEnabled", True)
+            on = mapping_at(found, "spec").get("nodeToNodeMeshEnabled", True)
             return Fact(bool(on), f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})")
         why = self._reading.reason("BGPConfiguration default")
         if why.startswith("there is no "):
@@ -231,11 +231,12 @@ class CalicoReading:
         return Fact(None, f"not known: {why}")
 
     def dual_stack(self) -> Fact[bool]:
-        cidrs = [str((pool.get("spec") or {}).get("cidr")) for pool in self._pools_in_use()]
-        versions = {":" in cidr for cidr in cidrs}
+        cidrs = [str(value_at(pool, "spec", "cidr")) for pool in self._pools_in_use()]
         if not cidrs:
             return self._unknown("IPPool")
-        return Fact(len(versions) == 2, f"cidr of IPPools: {', '.join(cidrs)}")
+        return Fact(
+            len({":" in cidr for cidr in cidrs}) == 2, f"cidr of IPPools: {', '.join(cidrs)}"
+        )
 
     def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
         """Group-versions of Calico and its operator that the server serves."""
@@ -255,7 +256,7 @@ class CalicoReading:
 
 
 def _pool_mode(pool: Obj) -> Mode:
-    return "vxlan" if (pool.get("spec") or {}).get("vxlanMode", "Never") != "Never" else "bgp"
+    return "vxlan" if mapping_at(pool, "spec").get("vxlanMode", "Never") != "Never" else "bgp"
 
 
 def _within(block: str, whole: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:

@@ -1,12 +1,13 @@
 """Which Calico runs on each node, as the pods of calico-node that are there say it; and which edition of Calico."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from conformance.facts.calico_workloads import LINUX, CalicoWorkloads, pods, workloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import all_containers, described
 from conformance.kube.client import Obj
+from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact, NodeFacts
 
 IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
@@ -41,7 +42,7 @@ def versions(
     windows = [found.windows["metadata"]["name"]] if found.windows else []
     starts = tuple(f"{name}-" for name in (*LINUX, *windows))
     there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(starts)]
-    having = {(pod.get("spec") or {}).get("nodeName") for pod in there}
+    having = {value_at(pod, "spec", "nodeName") for pod in there}
     seen = {node.os for node in nodes if node.name in having}
     return {
         node.name: _version(node, there, reading, None if node.os in seen else found, cluster)
@@ -56,21 +57,10 @@ def _version(
     found: CalicoWorkloads | None,
     cluster: Fact[str],
 ) -> Fact[str]:
-    here = [pod for pod in there if (pod.get("spec") or {}).get("nodeName") == node.name]
-    images = [
-        (
-            str(container.get("image")),
-            f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}",
-        )
-        for pod in here
-        for container in (pod.get("spec") or {}).get("containers") or []
-    ]
+    here = [pod for pod in there if value_at(pod, "spec", "nodeName") == node.name]
+    images = [image for pod in here for image in _images_of(pod)]
     if not here and found:
-        workload = found.windows if node.os == "windows" else found.linux
-        images = [
-            (str(container.get("image")), described(workload))
-            for container in all_containers(workload)
-        ]
+        images = _images_by(found.windows if node.os == "windows" else found.linux)
     for image, where in images:
         if ENTERPRISE.search(image):
             return Fact(
@@ -79,24 +69,36 @@ def _version(
         if version := image_version(image):
             return Fact(version, f"image {image} of {where}")
     if here:
-        where = images[0][1]
         names = ", ".join(image for image, _ in images)
-        return Fact(None, f"not known: {where} has {names}, which names no version")
+        return Fact(None, f"not known: {images[0][1]} has {names}, which names no version")
     why = "" if there else reading.why.get("Pod", "")
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
+
+
+def _images_of(pod: Obj) -> Iterator[tuple[str, str]]:
+    """Yield the image of each container of a pod, with the pod's name."""
+    meta = pod["metadata"]
+    for container in list_at(pod, "spec", "containers"):
+        yield str(container.get("image")), f"pod {meta['namespace']}/{meta['name']}"
+
+
+def _images_by(workload: Obj | None) -> list[tuple[str, str]]:
+    """Return the image of each container of a DaemonSet, with the DaemonSet's name."""
+    return [
+        (str(container.get("image")), described(workload)) for container in all_containers(workload)
+    ]
 
 
 def edition(reading: Reading) -> Fact[str]:
     """``Calico`` or ``Calico Enterprise``."""
     installation = reading.one("operator.tigera.io/v1", "Installation", "default")
-    variant = str(((installation or {}).get("spec") or {}).get("variant") or "")
+    variant = value_at(installation, "spec", "variant")
     if variant in EDITIONS:
         return Fact(EDITIONS[variant], "Installation default .spec.variant")
     information, api = reading.first(
         "ClusterInformation", "default", "projectcalico.org/v3", "crd.projectcalico.org/v1"
     )
-    spec = (information or {}).get("spec") or {}
-    if spec.get("cnxVersion"):
+    if value_at(information, "spec", "cnxVersion"):
         return Fact("Calico Enterprise", f"ClusterInformation default .spec.cnxVersion ({api})")
     found = workloads(reading)
     for daemonset in (found.linux, found.windows):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import all_containers
 from conformance.kube.client import Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
 
 NAMESPACES = ("calico-system", "kube-system")
 """Where they are by the operator and by Calico's manifests; by edited manifests they may be in another one."""
@@ -32,16 +33,13 @@ class CalicoWorkloads:
     @property
     def of_the_operator(self) -> bool:
         """Whether the DaemonSet on Windows is one that Calico's operator keeps."""
-        meta = (self.windows or {}).get("metadata") or {}
-        return any(
-            owner.get("kind") == "Installation" for owner in meta.get("ownerReferences") or []
-        )
+        owners = list_at(self.windows, "metadata", "ownerReferences")
+        return any(owner.get("kind") == "Installation" for owner in owners)
 
     @property
     def felix_pods(self) -> str:
         """Label selector of the pods on Windows: that of the DaemonSet, else of those that the operator makes."""
-        selector = ((self.windows or {}).get("spec") or {}).get("selector") or {}
-        labels = selector.get("matchLabels") or {"k8s-app": WINDOWS}
+        labels = mapping_at(self.windows, "spec", "selector", "matchLabels") or {"k8s-app": WINDOWS}
         return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
@@ -51,8 +49,7 @@ def workloads(reading: Reading) -> CalicoWorkloads:
     by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
     linux = next((by_name[name] for name in LINUX if name in by_name), None)
     windows = [obj for obj in found if _on_windows(obj)]
-    named = [obj for obj in windows if obj["metadata"]["name"] == WINDOWS]
-    return CalicoWorkloads(linux, next(iter([*named, *windows]), None))
+    return CalicoWorkloads(linux, by_name.get(WINDOWS) or next(iter(windows), None))
 
 
 def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
@@ -84,24 +81,22 @@ def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
 
 def _on_windows(daemonset: Obj) -> bool:
     """Whether it runs Felix on Windows nodes."""
-    spec = ((daemonset.get("spec") or {}).get("template") or {}).get("spec") or {}
-    if daemonset["metadata"]["name"] == WINDOWS:
-        return True
     lines = [
-        " ".join([*(one.get("command") or []), *(one.get("args") or [])])
-        for one in all_containers(daemonset)
+        " ".join([*list_at(container, "command"), *list_at(container, "args")])
+        for container in all_containers(daemonset)
     ]
-    return _selects_windows(spec) and any(map(FELIX.search, lines))
+    return daemonset["metadata"]["name"] == WINDOWS or (
+        _selects_windows(mapping_at(daemonset, "spec", "template", "spec"))
+        and any(map(FELIX.search, lines))
+    )
 
 
 def _selects_windows(spec: Obj) -> bool:
     """Whether pods go to Windows nodes alone: by node selector, or by affinity (SIG-Windows' have that)."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
-        "nodeSelectorTerms"
-    ) or []
+    affinity = mapping_at(spec, "affinity", "nodeAffinity")
+    terms = list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     wanted = {"key": OS, "operator": "In", "values": ["windows"]}
     by_affinity = bool(terms) and all(
         wanted in (term.get("matchExpressions") or []) for term in terms
     )
-    return by_affinity or (spec.get("nodeSelector") or {}).get(OS) == "windows"
+    return by_affinity or value_at(spec, "nodeSelector", OS) == "windows"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.facts.installed import owner
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import mapping_at, value_at
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
 from conformance.model.facts import Fact, Facts
@@ -56,8 +57,7 @@ class ClusterWide:
         found = {}
         for pod in filter(_whole, self._pods()):
             node = pod["spec"].get("nodeName") or ""
-            name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-            found[name] = Fact(
+            found[_name(pod)] = Fact(
                 self._systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}"
             )
         return found
@@ -71,8 +71,7 @@ class ClusterWide:
         for pod in filter(lambda pod: _is(pod, TYPHA), self._pods()):
             node = pod["spec"].get("nodeName") or "(none)"
             runs = self._systems.get(node) == "windows" and is_ready(pod)
-            name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-            found[name] = Fact(
+            found[_name(pod)] = Fact(
                 f"runs on {node}" if runs else ELSEWHERE,
                 f"its .spec.nodeName {node}, Ready condition",
             )
@@ -149,10 +148,14 @@ class ClusterWide:
             ) from refusal
 
 
+def _name(pod: Obj) -> str:
+    return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
 def _whole(pod: Obj) -> bool:
-    labels = pod["metadata"].get("labels") or {}
+    labels = mapping_at(pod, "metadata", "labels")
     return any(labels.get(key) in values for key, values in LABELS.items()) or owner(pod) in OWNERS
 
 
 def _is(pod: Obj, name: str) -> bool:
-    return owner(pod) == name or (pod["metadata"].get("labels") or {}).get("k8s-app") == name
+    return owner(pod) == name or value_at(pod, "metadata", "labels", "k8s-app") == name

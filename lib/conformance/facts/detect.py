@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
@@ -16,6 +16,7 @@ from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
 from conformance.facts.windows_network import WindowsNetwork
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at
 from conformance.kube.node_conditions import boot_id, not_ready
 from conformance.model.facts import Fact, Facts, NodeFacts
 
@@ -83,24 +84,18 @@ def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) 
 def node_facts(node: Obj) -> NodeFacts:
     """One Node object as facts."""
     meta = node["metadata"]
-    spec = node.get("spec") or {}
-    status = node.get("status") or {}
-    info: dict[str, Any] = status.get("nodeInfo") or {}
-    labels = dict(meta.get("labels") or {})
+    spec = mapping_at(node, "spec")
+    info = mapping_at(node, "status", "nodeInfo")
+    labels = dict(mapping_at(meta, "labels"))
     windows = (info.get("operatingSystem") or labels.get("kubernetes.io/os")) == "windows"
-    addresses = {
-        address.get("type"): address.get("address")
-        for address in reversed(status.get("addresses") or [])
-    }
     kernel = str(info.get("kernelVersion") or "")
-    annotations = dict(meta.get("annotations") or {})
-    match = KERNEL.match(kernel) if windows else None
+    annotations = dict(mapping_at(meta, "annotations"))
     unready = not_ready(node)
     return NodeFacts(
         name=meta["name"],
         os="windows" if windows else "linux",
-        address=str(addresses.get("InternalIP") or addresses.get("ExternalIP") or ""),
-        ready=bool(status.get("conditions")) and not unready,
+        address=_address(node),
+        ready=bool(list_at(node, "status", "conditions")) and not unready,
         unready=unready,
         uid=str(meta.get("uid") or ""),
         boot=boot_id(node),
@@ -109,10 +104,10 @@ def node_facts(node: Obj) -> NodeFacts:
         kernel_version=kernel,
         os_image=str(info.get("osImage") or ""),
         container_runtime=str(info.get("containerRuntimeVersion") or ""),
-        windows_build=(int(match[1]), int(match[2])) if match else None,
+        windows_build=_windows_build(kernel) if windows else None,
         labels=labels,
         annotations=annotations,
-        taints=tuple(spec.get("taints") or ()),
+        taints=tuple(list_at(spec, "taints")),
         pod_networks=tuple(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")]))
         if windows
         else (),
@@ -122,11 +117,26 @@ def node_facts(node: Obj) -> NodeFacts:
     )
 
 
+def _address(node: Obj) -> str:
+    """Return the first internal address of a node, else the first external; empty: none."""
+    addresses = {
+        address.get("type"): address.get("address")
+        for address in reversed(list_at(node, "status", "addresses"))
+    }
+    return str(addresses.get("InternalIP") or addresses.get("ExternalIP") or "")
+
+
+def _windows_build(kernel: str) -> tuple[int, int] | None:
+    """Return build and revision of ``10.0.20348.2762``; None: it has another form."""
+    match = KERNEL.match(kernel)
+    return (int(match[1]), int(match[2])) if match else None
+
+
 def kube_proxy_mode(reading: Reading) -> Fact[str]:
     """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
     for name in KUBE_PROXY_CONFIGURATIONS:
         config = reading.one("v1", "ConfigMap", name, "kube-system")
-        text = "\n".join(str(item) for item in ((config or {}).get("data") or {}).values())
+        text = "\n".join(map(str, mapping_at(config, "data").values()))
         found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
         if found:
             where = f"ConfigMap kube-system/{name} mode" + (
@@ -144,10 +154,9 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
 
 def containers(workload: Obj | None) -> list[Obj]:
     """Containers of a workload's pod template."""
-    spec = (((workload or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
-    return list(spec.get("containers") or [])
+    return list_at(workload, "spec", "template", "spec", "containers")
 
 
 def command_line(container: Obj) -> str:
     """Command and arguments of a container in one text."""
-    return " ".join([*(container.get("command") or []), *(container.get("args") or [])])
+    return " ".join([*list_at(container, "command"), *list_at(container, "args")])

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from conformance.errors import SuiteError
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at
 from conformance.model.facts import Fact, NodeFacts
 
 FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\w-])")
@@ -115,7 +116,7 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
-        value = told(" ".join([*(container.get("command") or []), *(container.get("args") or [])]))
+        value = told(" ".join([*list_at(container, "command"), *list_at(container, "args")]))
         if value is not None:
             return Fact(value, f"--enable-dsr in the arguments of pod {name}")
     silent = (

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from conformance.errors import SuiteError, first_line
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
 from conformance.kube.waits import is_ready, pod_state, restarts
 from conformance.model.counted import counted
 
@@ -112,21 +113,20 @@ def _container(pod: Obj) -> str:
 
 def _state(pod: Obj) -> str:
     """``Ready``, or what its own container does: init containers that have ended say nothing."""
-    status = pod.get("status") or {}
-    return pod_state({**pod, "status": {**status, "initContainerStatuses": []}})
+    return pod_state({**pod, "status": {**mapping_at(pod, "status"), "initContainerStatuses": []}})
 
 
 def _started(pod: Obj) -> datetime | None:
     """When the container that Felix runs in was started last; None: it does not run."""
     for status in _statuses(pod):
-        begun = ((status.get("state") or {}).get("running") or {}).get("startedAt")
+        begun = value_at(status, "state", "running", "startedAt")
         if status.get("name") in CONTAINERS and begun:
             return datetime.fromisoformat(begun)
     return None
 
 
 def _statuses(pod: Obj) -> list[Obj]:
-    return list((pod.get("status") or {}).get("containerStatuses") or [])
+    return list_at(pod, "status", "containerStatuses")
 
 
 def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:

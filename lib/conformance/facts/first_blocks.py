@@ -47,24 +47,21 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
         return Fact(
             None, f"node {node.name} had {counted(len(own), 'pod')} when the run began: {own[0]}"
         )
-    claimed = [
-        one["spec"]["cidr"]
-        for one in affinities
-        if one["spec"].get("node") == node.name and confirmed(one["spec"])
-    ]
-    there = [
-        block["spec"]
-        for block in blocks
-        if block["spec"]["cidr"] in claimed and affine(block) == node.name
-    ]
-    lacking = [
-        *([] if there else ["no block"]),
-        *(
-            []
-            if all(reservations(spec) == RESERVATION for spec in there)
-            else ["a block without its reservations"]
-        ),
-        *([] if ADDRESS in node.annotations else [f"no annotation {ADDRESS}"]),
-    ]
+    specs = [affinity["spec"] for affinity in affinities]
+    claimed = [spec["cidr"] for spec in specs if spec.get("node") == node.name and confirmed(spec)]
+    found = _lacking(node, [block for block in blocks if block["spec"]["cidr"] in claimed])
     source = f"BlockAffinities, IPAMBlocks and annotations while it had no pod: {', '.join(claimed) or 'nothing'}"
-    return Fact(", ".join(lacking) or WHOLE, source)
+    return Fact(", ".join(found) or WHOLE, source)
+
+
+def _lacking(node: NodeFacts, blocks: list[Obj]) -> list[str]:
+    """Return what a node lacks that has these blocks by its affinities."""
+    there = [block["spec"] for block in blocks if affine(block) == node.name]
+    lacks = {
+        "no block": not there,
+        "a block without its reservations": any(
+            reservations(spec) != RESERVATION for spec in there
+        ),
+        f"no annotation {ADDRESS}": ADDRESS not in node.annotations,
+    }
+    return [words for words, lacking in lacks.items() if lacking]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, value_at
+from conformance.kube.waits import container_statuses
 from conformance.model.installed import Component, Installed
 
 NAMESPACES = ("calico-system", "calico-apiserver", "tigera-operator", "kube-system", "kube-flannel")
@@ -29,7 +31,7 @@ def installed(kube: Kube) -> Installed:
         kubelets={
             node["metadata"]["name"]: str(version)
             for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"]))
-            if (version := ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion"))
+            if (version := value_at(node, "status", "nodeInfo", "kubeletVersion"))
         },
         unread=tuple(reading.why.values()),
     )
@@ -42,7 +44,7 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
         workload = owner(pod)
         if workload in WORKLOADS:
             for container, image, digest in _ran(pod):
-                node = str((pod.get("spec") or {}).get("nodeName") or "")
+                node = value_at(pod, "spec", "nodeName") or ""
                 found.setdefault((workload, container, image, digest), set()).update({node} - {""})
     return tuple(
         Component(
@@ -59,7 +61,7 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
 
 def owner(pod: Obj) -> str:
     """Name of the DaemonSet or Deployment that a pod belongs to; empty: of neither."""
-    for reference in pod["metadata"].get("ownerReferences") or []:
+    for reference in list_at(pod, "metadata", "ownerReferences"):
         name = str(reference.get("name") or "")
         if reference.get("kind") == "DaemonSet":
             return name
@@ -70,22 +72,17 @@ def owner(pod: Obj) -> str:
 
 def tag(image: str) -> str:
     """``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty: it has none."""
-    last = image.partition("@")[0].rpartition("/")[2]
-    return last.partition(":")[2]
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
 def _ran(pod: Obj) -> Iterator[tuple[str, str, str]]:
     """Container, image and digest of what a pod has started."""
-    spec = pod.get("spec") or {}
-    status = pod.get("status") or {}
     named = {
-        init_container["name"]: str(init_container.get("image") or "")
-        for init_container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+        container["name"]: str(container.get("image") or "")
+        for kind in ("initContainers", "containers")
+        for container in list_at(pod, "spec", kind)
     }
-    for container_status in [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]:
+    for container_status in container_statuses(pod):
         digest = str(container_status.get("imageID") or "").rpartition("@")[2]
         if container_status.get("name") in named:
             yield (

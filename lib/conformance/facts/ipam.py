@@ -7,6 +7,7 @@ from datetime import datetime
 from conformance.catalog import Conditions
 from conformance.facts.objects import CalicoObjects, confirmed
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import value_at
 from conformance.model.counted import counted
 from conformance.model.facts import Fact, Facts, NodeFacts
 
@@ -111,8 +112,7 @@ class IpamFacts:
 
     def room(self, node: str) -> dict[str, Fact[str]]:
         """Whether the kubelet of a node stops before its block is full: ``fits``, or what does not."""
-        status = self._kube.get("v1", "Node", node).get("status") or {}
-        pods = (status.get("allocatable") or {}).get("pods")
+        pods = value_at(self._kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
             return {}
@@ -189,8 +189,8 @@ class IpamFacts:
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
         """The blocks for IPv4 of a node with which nothing is wrong."""
         claimed, source = self._claimed(node)
-        blocks, _ = self._calico.listed("IPAMBlock")
         sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
+        blocks, _ = self._calico.listed("IPAMBlock")
         return [block for block in blocks if block["spec"]["cidr"] in sound], source
 
     def _reserving(self) -> list[tuple[str, Network, datetime]]:

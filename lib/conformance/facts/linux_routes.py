@@ -1,15 +1,17 @@
 """What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges nothing."""
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from conformance.facts.objects import CRD, V3, CalicoObjects
 from conformance.kube.client import Kube
+from conformance.kube.fields import value_at
 from conformance.model.facts import Fact
-from conformance.model.host import LinuxFacts
+from conformance.model.host import LinuxFacts, RouteEntry
 
 IPIP = "tunl0"
 AGGREGATED = "one route for the whole block"
+Routes = Mapping[ipaddress.IPv4Network, RouteEntry]
 
 
 class LinuxRoutes:
@@ -24,44 +26,45 @@ class LinuxRoutes:
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
         """How a Linux node routes each block of Windows nodes, ``one route for the whole block``, and nobody's."""
-        seen = {
+        routes = {
             ipaddress.IPv4Network(route.destination): route for route in self._look(linux).routes
         }
-        found = dict[str, Fact[str]]()
-        source = f"ip route on node {linux}"
-        for name, blocks in self._calico.blocks().items():
-            owner = name.removeprefix("blocks of node ")
-            for cidr in map(ipaddress.IPv4Network, blocks.value or []):
-                inside = [
-                    f"{net} dev {one.device}"
-                    for net, one in seen.items()
-                    if net.subnet_of(cidr) and net != cidr
-                ]
-                told = f"routes within it: {', '.join(inside)}" if inside else AGGREGATED
-                if (
-                    other := self._calico.by_another(seen[cidr].gateway, owner)
-                    if cidr in seen
-                    else ""
-                ):
-                    told = f"by {seen[cidr].gateway}, which is node {other}"
-                told = told if cidr in seen else "no route for the whole block"
-                found[f"route of node {linux} to {cidr} of node {owner}"] = Fact(told, source)
-        taken = [
-            ipaddress.IPv4Network(one["spec"]["cidr"])
-            for one in self._calico.listed("BlockAffinity")[0]
+        found = {
+            f"route of node {linux} to {cidr} of node {owner}": self._to_block(routes, cidr, owner)
+            for name, blocks in self._calico.blocks().items()
+            for owner in [name.removeprefix("blocks of node ")]
+            for cidr in map(ipaddress.IPv4Network, blocks.value or [])
+        } | {
+            f"route of node {linux} to {net}": f"by {route.gateway} to a block of no node"
+            for net, route in self._to_no_block(routes)
+        }
+        return {name: Fact(told, f"ip route on node {linux}") for name, told in found.items()}
+
+    def _to_block(self, routes: Routes, cidr: ipaddress.IPv4Network, owner: str) -> str:
+        """Return how a Linux node routes a block of ``owner``."""
+        if cidr not in routes:
+            return "no route for the whole block"
+        hop = routes[cidr].gateway
+        if other := self._calico.by_another(hop, owner):
+            return f"by {hop}, which is node {other}"
+        inside = [
+            f"{net} dev {route.device}"
+            for net, route in routes.items()
+            if net.subnet_of(cidr) and net != cidr
         ]
+        return f"routes within it: {', '.join(inside)}" if inside else AGGREGATED
+
+    def _to_no_block(self, routes: Routes) -> Iterator[tuple[ipaddress.IPv4Network, RouteEntry]]:
+        """Yield the routes to a part of a pool by another node that are no node's block."""
+        affinities, _ = self._calico.listed("BlockAffinity")
+        taken = [ipaddress.IPv4Network(affinity["spec"]["cidr"]) for affinity in affinities]
         pools = [
             ipaddress.IPv4Network(str(pool.value)) for pool in self._calico.pool_cidrs().values()
         ]
-        for net, route in seen.items():
-            in_pool = (
-                route.gateway and net.prefixlen < 32 and any(net.subnet_of(pool) for pool in pools)
-            )
-            if in_pool and not any(net.overlaps(block) for block in taken):
-                found[f"route of node {linux} to {net}"] = Fact(
-                    f"by {route.gateway} to a block of no node", source
-                )
-        return found
+        for net, route in routes.items():
+            in_pool = net.prefixlen < 32 and any(map(net.subnet_of, pools))
+            if route.gateway and in_pool and not any(map(net.overlaps, taken)):
+                yield net, route
 
     def by_ipip(self, linux: str) -> dict[str, Fact[list[str]]]:
         """Routes of a Linux node by the device of IPIP."""
@@ -74,6 +77,6 @@ class LinuxRoutes:
         for api in (V3, CRD):
             found = self._kube.find(api, "FelixConfiguration", "default")
             if found is not None:
-                value = (found.get("spec") or {}).get("ipipEnabled")
+                value = value_at(found, "spec", "ipipEnabled")
                 return {name: Fact("on" if value else "off", f"{value} ({api})".lower())}
         return {name: Fact("off", "there is no FelixConfiguration default: it follows the pools")}

@@ -6,6 +6,7 @@ Where no Linux node uses it nothing is shown by a Windows node that does not, so
 from conformance.errors import MissingCapability, Unseen
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
 from conformance.model.facts import Fact, Facts
 
 KEY = "projectcalico.org/WireguardPublicKey"
@@ -25,7 +26,7 @@ class NotOnWindows:
     def keys(self, node: str) -> dict[str, Fact[str]]:
         """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
         felix, api = self._calico.listed("FelixConfiguration")
-        if not any((obj.get("spec") or {}).get("wireguardEnabled") for obj in felix):
+        if not any(value_at(obj, "spec", "wireguardEnabled") for obj in felix):
             raise Unseen(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
         said = self._annotations()
         if not any(KEY in said.get(linux.name, {}) for linux in self._facts.by_os("linux")):
@@ -40,22 +41,19 @@ class NotOnWindows:
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
         """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods have some."""
-        pods = [
-            pod for pod in self._kube.objects("v1", "Pod") if not pod["spec"].get("hostNetwork")
-        ]
-        linux = {one.name for one in self._facts.by_os("linux")}
-        if not any(_six(pod) for pod in pods if pod["spec"].get("nodeName") in linux):
+        by_node: dict[str, list[Obj]] = {}
+        for pod in self._kube.objects("v1", "Pod"):
+            if not pod["spec"].get("hostNetwork"):
+                by_node.setdefault(pod["spec"].get("nodeName"), []).append(pod)
+        linux = [pod for one in self._facts.by_os("linux") for pod in by_node.get(one.name, ())]
+        if not any(map(_six, linux)):
             raise Unseen("no Linux pod has an address of IPv6", "give the cluster both")
-        there = [
-            pod
-            for pod in pods
-            if pod["spec"].get("nodeName") == node and (pod.get("status") or {}).get("podIP")
-        ]
         found = {
             f"IPv6 of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
                 ", ".join(_six(pod)) or NONE, "its .status.podIPs"
             )
-            for pod in there
+            for pod in by_node.get(node, ())
+            if value_at(pod, "status", "podIP")
         }
         own = self._annotations().get(node, {})
         told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
@@ -65,9 +63,11 @@ class NotOnWindows:
 
     def _annotations(self) -> dict[str, dict[str, str]]:
         nodes = self._kube.objects("v1", "Node")
-        return {obj["metadata"]["name"]: obj["metadata"].get("annotations") or {} for obj in nodes}
+        return {
+            obj["metadata"]["name"]: mapping_at(obj, "metadata", "annotations") for obj in nodes
+        }
 
 
 def _six(pod: Obj) -> list[str]:
-    addresses = [str(item.get("ip")) for item in (pod.get("status") or {}).get("podIPs") or []]
+    addresses = [str(item.get("ip")) for item in list_at(pod, "status", "podIPs")]
     return [address for address in addresses if ":" in address]

@@ -13,6 +13,7 @@ from conformance.facts.calico_workloads import workloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import described, variable
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import mapping_at, value_at
 from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -173,7 +174,7 @@ class CalicoObjects:
         """Whether BGP is ``Enabled`` or ``Disabled``: the Installation, else calico-config, else the mesh."""
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
-            value = ((installation.get("spec") or {}).get("calicoNetwork") or {}).get("bgp")
+            value = value_at(installation, "spec", "calicoNetwork", "bgp")
             where = "Installation default .spec.calicoNetwork.bgp"
             return {
                 "BGP": Fact(str(value), where)
@@ -181,14 +182,13 @@ class CalicoObjects:
                 else Fact("Enabled", f"{where} is not set, which enables it")
             }
         config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
-        backend = ((config or {}).get("data") or {}).get("calico_backend")
-        if backend:
+        if backend := value_at(config, "data", "calico_backend"):
             where = f"ConfigMap kube-system/calico-config calico_backend={backend}"
             return {"BGP": Fact("Enabled" if backend == "bird" else "Disabled", where)}
         for api in (V3, CRD):
             found = self._find(api, "BGPConfiguration", "default")
             if found is not None:
-                mesh = (found.get("spec") or {}).get("nodeToNodeMeshEnabled", True)
+                mesh = mapping_at(found, "spec").get("nodeToNodeMeshEnabled", True)
                 where = f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})"
                 return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
         return {
@@ -202,18 +202,18 @@ class CalicoObjects:
         found: dict[str, object] = {}
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
-            network = (installation.get("spec") or {}).get("calicoNetwork") or {}
-            found["Installation default .spec.calicoNetwork.mtu"] = network.get("mtu")
+            where = "Installation default .spec.calicoNetwork.mtu"
+            found[where] = value_at(installation, "spec", "calicoNetwork", "mtu")
         config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
         if config is not None:
-            found["ConfigMap kube-system/calico-config veth_mtu"] = (config.get("data") or {}).get(
-                "veth_mtu"
+            found["ConfigMap kube-system/calico-config veth_mtu"] = value_at(
+                config, "data", "veth_mtu"
             )
         for api in (V3, CRD):
             felix = self._find(api, "FelixConfiguration", "default")
             if felix is not None:
                 where = f"FelixConfiguration default .spec.vxlanMTU ({api})"
-                found[where] = (felix.get("spec") or {}).get("vxlanMTU")
+                found[where] = value_at(felix, "spec", "vxlanMTU")
                 break
         for where, value in found.items():
             if str(value or "0").isdigit() and int(str(value or 0)):
@@ -246,9 +246,7 @@ class CalicoObjects:
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
         """Whether a node announces ``an address``; whether that is its own its host alone says, which may have many."""
-        told = (self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}).get(
-            ADDRESS, ""
-        )
+        told = value_at(self._kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
                 "an address" if told else "none", told or "(none)"

@@ -1,5 +1,7 @@
 """What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges nothing."""
 
+from collections.abc import Sequence
+
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.facts.calico_workloads import OS, CalicoWorkloads, workloads
 from conformance.facts.objects import CalicoObjects
@@ -7,6 +9,7 @@ from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.workloads import all_containers, described
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
 from conformance.model.facts import Fact, Facts
 
 WINDOWS = "calico-windows"
@@ -27,39 +30,43 @@ class OperatorFacts:
     def demands(self) -> dict[str, Fact[str]]:
         """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or what is there."""
         spec = self._installation()["spec"]
-        network = spec.get("calicoNetwork") or {}
-        at = "Installation default .spec"
-        services = spec.get("serviceCIDRs") or []
-        config = self._reading.one(
-            "v1", "ConfigMap", "kubernetes-services-endpoint", "tigera-operator"
-        )
-        if config is None and not self._reading.reason(
-            label := "ConfigMap kubernetes-services-endpoint"
-        ).startswith("there is no "):
-            raise MissingCapability(self._reading.reason(label), "give the run the right to get it")
-        absent = [key for key in ENDPOINT if not ((config or {}).get("data") or {}).get(key)]
+        absent = self._absent_endpoint()
         found = {
-            "serviceCIDRs": Fact(DEMANDED if services else "none", f"{at}.serviceCIDRs"),
+            "serviceCIDRs": Fact(
+                DEMANDED if spec.get("serviceCIDRs") else "none",
+                "Installation default .spec.serviceCIDRs",
+            ),
             "the API server's address": Fact(
                 f"no {' and no '.join(absent)}" if absent else DEMANDED,
                 "ConfigMap tigera-operator/kubernetes-services-endpoint",
             ),
         }
-        if (spec.get("cni") or {}).get("type", "Calico") != "Calico":
-            return found
-        for pool in network.get("ipPools") or []:
-            named = pool.get("encapsulation") or "IPIP"
-            if ":" not in str(pool.get("cidr")):
-                right = named in ("VXLAN", "None")
-                found[f"encapsulation of {pool.get('cidr')}"] = Fact(
-                    DEMANDED if right else named,
-                    f"{at}.calicoNetwork.ipPools[].encapsulation {named}",
-                )
-        if self._facts.ipam.value == "calico-ipam":
-            for name, strict in self._calico.strict_affinity().items():
-                told = None if strict.value is None else DEMANDED if strict.value else "false"
-                found[name] = Fact(told, strict.source)
+        if mapping_at(spec, "cni").get("type", "Calico") == "Calico":
+            found |= _encapsulations(list_at(spec, "calicoNetwork", "ipPools"))
+            found |= self._strict_affinity()
         return found
+
+    def _absent_endpoint(self) -> list[str]:
+        """Return the keys that the ConfigMap of the API server's address lacks.
+
+        Raises MissingCapability where it cannot be read.
+        """
+        label = "ConfigMap kubernetes-services-endpoint"
+        config = self._reading.one(
+            "v1", "ConfigMap", "kubernetes-services-endpoint", "tigera-operator"
+        )
+        if config is None and not self._reading.reason(label).startswith("there is no "):
+            raise MissingCapability(self._reading.reason(label), "give the run the right to get it")
+        return [key for key in ENDPOINT if not value_at(config, "data", key)]
+
+    def _strict_affinity(self) -> dict[str, Fact[str]]:
+        if self._facts.ipam.value != "calico-ipam":
+            return {}
+        words = {True: DEMANDED, False: "false", None: None}
+        return {
+            name: Fact(words[strict.value], strict.source)
+            for name, strict in self._calico.strict_affinity().items()
+        }
 
     def outcome(self) -> dict[str, Fact[str]]:
         """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the DaemonSet."""
@@ -133,3 +140,16 @@ class OperatorFacts:
 
     def _workloads(self) -> CalicoWorkloads:
         return workloads(self._reading)
+
+
+def _encapsulations(pools: Sequence[Obj]) -> dict[str, Fact[str]]:
+    """Return the encapsulation of each IPv4 pool: ``as demanded``, or which it is."""
+    found = {}
+    for pool in pools:
+        if ":" not in str(pool.get("cidr")):
+            named = pool.get("encapsulation") or "IPIP"
+            found[f"encapsulation of {pool.get('cidr')}"] = Fact(
+                DEMANDED if named in ("VXLAN", "None") else named,
+                f"Installation default .spec.calicoNetwork.ipPools[].encapsulation {named}",
+            )
+    return found

@@ -2,6 +2,7 @@
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube
+from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
@@ -27,22 +28,20 @@ class PlatformObjects:
         name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
         missing = found is None and not reading.reason(name).startswith("there is no ")
-        value = str(((found or {}).get("data") or {}).get("enable-windows-ipam") or "not set")
+        value = str(value_at(found, "data", "enable-windows-ipam") or "not set")
         source = "ConfigMap kube-system/amazon-vpc-cni" if found else reading.reason(name)
         return {"enable-windows-ipam": Fact(None if missing else value, source)}
 
     def vpc_addresses(self, node: str) -> dict[str, Fact[int]]:
         """How many addresses of the VPC a node has to give to pods."""
-        status = self._kube.get("v1", "Node", node).get("status") or {}
-        count = (status.get("allocatable") or {}).get(ADDRESSES, 0)
-        return {f"{ADDRESSES} of node {node}": Fact(int(count), "its .status.allocatable")}
+        count = value_at(self._kube.get("v1", "Node", node), "status", "allocatable", ADDRESSES)
+        return {f"{ADDRESSES} of node {node}": Fact(int(count or 0), "its .status.allocatable")}
 
     def reflector(self, node: str) -> dict[str, Fact[str]]:
         """The reflector's cluster id that a node has, ``none`` where it is no reflector."""
-        notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
         return {
             f"route reflector's cluster id of node {node}": Fact(
-                notes.get(REFLECTOR) or "none", REFLECTOR
+                self._annotation(node, REFLECTOR) or "none", REFLECTOR
             )
         }
 
@@ -61,10 +60,13 @@ class PlatformObjects:
 
     def _flannel(self, node: str, name: str) -> dict[str, Fact[str]]:
         """One of flannel's annotations of a node; ``not set`` where it has none, as with flannel's data in etcd."""
-        notes = self._kube.get("v1", "Node", node)["metadata"].get("annotations") or {}
         key = f"{FLANNEL}/{name}"
         return {
             f"flannel's {name} on node {node}": Fact(
-                notes.get(key) or "not set", f"annotation {key}"
+                self._annotation(node, key) or "not set", f"annotation {key}"
             )
         }
+
+    def _annotation(self, node: str, key: str) -> str:
+        found = self._kube.get("v1", "Node", node)
+        return mapping_at(found, "metadata", "annotations").get(key) or ""

@@ -1,8 +1,11 @@
 """Who provides the cluster, read from what each provider leaves in it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from conformance.facts.reading import Reading
+from conformance.kube.client import Obj
+from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact
 
 INSTALLATION = ("operator.tigera.io/v1", "Installation", "default")
@@ -32,31 +35,46 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
 
     ``self-managed``: none of the marks of these is there, and the places where they would be could be read.
     """
-    installation = reading.one(*INSTALLATION)
-    provider = ((installation or {}).get("spec") or {}).get("kubernetesProvider")
-    if provider in PROVIDERS:
-        return Fact(PROVIDERS[provider], "Installation default .spec.kubernetesProvider")
-    if any(group.startswith("config.openshift.io/") for group in groups):
-        return Fact("openshift", "API group config.openshift.io")
-    for mark, name in BY_VERSION:
-        if mark in git_version:
-            return Fact(name, f"/version gitVersion {git_version}")
-    nodes = reading.all("v1", "Node")
-    for node in nodes:
-        meta = node["metadata"]
-        for mark, name in BY_LABEL:
-            label = next((key for key in meta.get("labels") or {} if key.startswith(mark)), None)
-            if label:
-                return Fact(name, f"label {label} of node {meta['name']}")
-        if any(key.startswith("rke.cattle.io/") for key in meta.get("annotations") or {}):
-            return Fact("rke1", f"annotation rke.cattle.io of node {meta['name']}")
-    if reading.one("v1", "ConfigMap", "aws-auth", "kube-system"):
-        return Fact("eks", "ConfigMap kube-system/aws-auth")
-    for node in nodes:
-        provider_id = str((node.get("spec") or {}).get("providerID") or "")
-        for mark, name in BY_PROVIDER_ID:
-            if provider_id.startswith(mark):
-                return Fact(name, f"providerID {provider_id} of node {node['metadata']['name']}")
-    if not nodes:
+    marks = chain(_of_the_cluster(reading, groups, git_version), _of_nodes(reading))
+    if mark := next(marks, None):
+        return mark
+    if not reading.all("v1", "Node"):
         return Fact(None, f"not known: {reading.reason('Node')}")
     return Fact("self-managed", "no provider's label, annotation, API group or version mark")
+
+
+def _of_the_cluster(
+    reading: Reading, groups: Sequence[str], git_version: str
+) -> Iterator[Fact[str]]:
+    """Yield what the operator, the API groups and the version of Kubernetes name, in this order."""
+    provider = value_at(reading.one(*INSTALLATION), "spec", "kubernetesProvider")
+    if provider in PROVIDERS:
+        yield Fact(PROVIDERS[provider], "Installation default .spec.kubernetesProvider")
+    if any(group.startswith("config.openshift.io/") for group in groups):
+        yield Fact("openshift", "API group config.openshift.io")
+    for mark, name in BY_VERSION:
+        if mark in git_version:
+            yield Fact(name, f"/version gitVersion {git_version}")
+
+
+def _of_nodes(reading: Reading) -> Iterator[Fact[str]]:
+    """Yield what labels and annotations name, EKS' map of users, and then the nodes' clouds."""
+    nodes = reading.all("v1", "Node")
+    for node in nodes:
+        yield from _of_node(node["metadata"])
+    if reading.one("v1", "ConfigMap", "aws-auth", "kube-system"):
+        yield Fact("eks", "ConfigMap kube-system/aws-auth")
+    for node in nodes:
+        provider_id = str(value_at(node, "spec", "providerID") or "")
+        for mark, name in BY_PROVIDER_ID:
+            if provider_id.startswith(mark):
+                yield Fact(name, f"providerID {provider_id} of node {node['metadata']['name']}")
+
+
+def _of_node(meta: Obj) -> Iterator[Fact[str]]:
+    for mark, name in BY_LABEL:
+        for label in mapping_at(meta, "labels"):
+            if label.startswith(mark):
+                yield Fact(name, f"label {label} of node {meta['name']}")
+    if any(key.startswith("rke.cattle.io/") for key in mapping_at(meta, "annotations")):
+        yield Fact("rke1", f"annotation rke.cattle.io of node {meta['name']}")

@@ -130,17 +130,8 @@ def lacking(
         need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()
     }
     if namespaces:
-        wanted = {
-            need: [
-                replace(right, namespace=name)
-                for name in namespaces
-                for right in rights
-                if right.resource not in WHOLE_CLUSTER
-                and (name == namespaces[0] or right.verb == "create")
-            ]
-            for need, rights in wanted.items()
-            if need != "disruption"
-        }
+        del wanted["disruption"]
+        wanted = {need: _within(rights, namespaces) for need, rights in wanted.items()}
     if calicoctl and not _v3(kube):
         wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
@@ -151,6 +142,16 @@ def lacking(
         for need, rights in wanted.items()
     }
     return {need: lines for need, lines in found.items() if lines}
+
+
+def _within(rights: Sequence[Right], namespaces: Sequence[str]) -> list[Right]:
+    """Return the rights that a run needs which works in these namespaces alone."""
+    return [
+        replace(right, namespace=name)
+        for name in namespaces
+        for right in rights
+        if right.resource not in WHOLE_CLUSTER and (name == namespaces[0] or right.verb == "create")
+    ]
 
 
 WHOLE_CLUSTER = frozenset(

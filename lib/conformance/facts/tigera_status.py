@@ -2,6 +2,7 @@
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
+from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact
 
 API = "operator.tigera.io/v1"
@@ -26,15 +27,13 @@ def _unwell(item: Obj) -> str:
     """What is wrong with a component; empty: it is available and not degraded."""
     name = item["metadata"]["name"]
     conditions = {
-        condition.get("type"): condition
-        for condition in (item.get("status") or {}).get("conditions") or []
+        condition.get("type"): condition for condition in list_at(item, "status", "conditions")
     }
     degraded = conditions.get("Degraded") or {}
-    available = conditions.get("Available") or {}
     if degraded.get("status") == "True":
         said = f"{degraded.get('reason') or ''} {degraded.get('message') or ''}".strip()
         return f"{name} Degraded: {said[:SHOWN] or 'no reason given'}"
-    if available.get("status") != "True":
-        progressing = (conditions.get("Progressing") or {}).get("status") == "True"
+    if value_at(conditions, "Available", "status") != "True":
+        progressing = value_at(conditions, "Progressing", "status") == "True"
         return f"{name} {'Progressing' if progressing else 'not Available'}"
     return ""

@@ -14,6 +14,7 @@ from conformance.facts import vxlan_entries
 from conformance.facts.objects import ADDRESS, CRD, V3, CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
 from conformance.kube.client import Kube
+from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.host import HnsNetwork, LinuxFacts
 
@@ -91,8 +92,7 @@ class VxlanFacts:
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
         """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what is otherwise."""
         seen = self._hosts.linux(linux)
-        peers = self._peers(linux)
-        return _merged(forwarding(seen, peer) for peer in peers)
+        return _merged(forwarding(seen, peer) for peer in self._peers(linux))
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
         """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
@@ -127,7 +127,7 @@ class VxlanFacts:
         for api in (V3, CRD):
             found = self._kube.find(api, "FelixConfiguration", "default")
             if found is not None:
-                value = (found.get("spec") or {}).get(field)
+                value = value_at(found, "spec", field)
                 where = (
                     f"{name} ({api})"
                     if value is not None
@@ -272,7 +272,7 @@ class VxlanFacts:
 
     def _annotations(self) -> dict[str, dict[str, str]]:
         return {
-            found["metadata"]["name"]: found["metadata"].get("annotations") or {}
+            found["metadata"]["name"]: mapping_at(found, "metadata", "annotations")
             for found in self._kube.objects("v1", "Node")
         }
 

@@ -58,9 +58,8 @@ def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
 def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     """Where a Linux node sends frames for a peer's tunnel; nothing for a peer that it does not reach by its tunnel."""
-    if not peer.blocks or not (
-        peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)
-    ):
+    reached = peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)
+    if not (peer.blocks and reached):
         return {}
     macs = {
         neighbour.mac.lower()
@@ -68,26 +67,10 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
     }
     mac = peer.mac or next(iter(macs), "")
-    ends = {
-        _end(entry)
-        for entry in seen.fdb
-        if entry.device == DEVICE and entry.mac.lower() == mac and mac
-    }
-    if peer.os == "windows" and not peer.mac:
-        told = f"node {peer.name} announces no MAC address"
-    elif not macs:
-        told = f"no neighbour entry for {peer.tunnel or 'its tunnel, which it does not announce'}"
-    elif macs != {mac}:
-        told = f"the neighbour entry for {peer.tunnel} has MAC address {listed(macs)}"
-    elif not ends:
-        told = f"no forwarding entry for {mac}"
-    elif ends != {peer.address}:
-        told = f"the forwarding entry for {mac} leads to {listed(ends)}"
-    else:
-        told = ANNOUNCED
+    ends = _ends(seen, mac)
     return {
         f"forwarding of node {seen.node} to the tunnel of node {peer.name}": Announced(
-            told,
+            _forwarding_problem(peer, macs, mac, ends) or ANNOUNCED,
             f"entries of {DEVICE} on node {seen.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
             f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
             f"address {peer.mac or 'is not known'}",
@@ -95,6 +78,30 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
             "announces it)",
         )
     }
+
+
+def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) -> str:
+    """Return what is wrong with a Linux node's entries for a peer's tunnel; empty: nothing.
+
+    ``macs``: of its neighbour entries; ``mac``: of the tunnel; ``ends``: where frames for that go.
+    """
+    problems = (
+        (peer.os == "windows" and not peer.mac, f"node {peer.name} announces no MAC address"),
+        (
+            not macs,
+            f"no neighbour entry for {peer.tunnel or 'its tunnel, which it does not announce'}",
+        ),
+        (macs != {mac}, f"the neighbour entry for {peer.tunnel} has MAC address {listed(macs)}"),
+        (not ends, f"no forwarding entry for {mac}"),
+        (ends != {peer.address}, f"the forwarding entry for {mac} leads to {listed(ends)}"),
+    )
+    return next((problem for wrong, problem in problems if wrong), "")
+
+
+def _ends(seen: LinuxFacts, mac: str) -> set[str]:
+    """Return where a Linux node's device sends frames for a MAC address, which may be empty."""
+    entries = [entry for entry in seen.fdb if entry.device == DEVICE and mac]
+    return {_end(entry) for entry in entries if entry.mac.lower() == mac}
 
 
 def _end(entry: FdbEntry) -> str:
@@ -113,24 +120,15 @@ def remote_subnets(
             None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods"
         )
         return {_route(node, block, peer): nothing for block in peer.blocks}
+    policies = [way for network in networks for way in network.remote_subnets]
     found: dict[str, Fact[str]] = {}
     for block in peer.blocks:
-        ways = [
-            way
-            for network in networks
-            for way in network.remote_subnets
-            if way.prefix == str(block)
-        ]
-        told = (
-            ", ".join(words for way in ways for words in _otherwise(way, peer, vni))
-            if ways
-            else NO_ROUTE
-        )
+        ways = [way for way in policies if way.prefix == str(block)]
         there = "; ".join(
             f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways
         )
         found[_route(node, block, peer)] = Announced(
-            told or ANNOUNCED,
+            _otherwise(ways, peer, vni),
             f"RemoteSubnetRoute policies of HNS network {named(networks)} on node {node}: {there or 'none'}; node "
             f"{peer.name} is "
             f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",
@@ -145,11 +143,20 @@ def named(networks: Sequence[HnsNetwork]) -> str:
     return ", ".join(network.name for network in networks) or "of pods"
 
 
-def _otherwise(way: RemoteSubnet, peer: Peer, vni: int) -> list[str]:
-    """What in a policy is not as the peer announces it."""
-    given = [f"to node address {way.provider}"] if way.provider != peer.address else []
-    given += [f"with VNI {way.vni}"] if way.vni != vni else []
-    return given + ([f"with MAC address {way.mac}"] if peer.mac and way.mac != peer.mac else [])
+def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
+    """Return what in policies for a block differs from the peer; ``as announced``: nothing."""
+    if not policies:
+        return NO_ROUTE
+    fields = (
+        field
+        for policy in policies
+        for field in (
+            (policy.provider != peer.address, f"to node address {policy.provider}"),
+            (policy.vni != vni, f"with VNI {policy.vni}"),
+            (bool(peer.mac) and policy.mac != peer.mac, f"with MAC address {policy.mac}"),
+        )
+    )
+    return ", ".join(words for differs, words in fields if differs) or ANNOUNCED
 
 
 def listed(values: Iterable[object]) -> str:

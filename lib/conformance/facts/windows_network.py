@@ -7,14 +7,15 @@ the host does (:mod:`conformance.run.node_looks`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from conformance.facts import cni_config
 from conformance.facts.calico_workloads import CalicoWorkloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import described, variable
 from conformance.kube.client import Obj
+from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact, Mode, NodeFacts
 
 IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
@@ -59,74 +60,94 @@ class WindowsNetwork:
 
     def cni(self, node: NodeFacts) -> Fact[str]:
         """``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
-        spec = self._installation.get("spec") or {}
-        kind = (spec.get("cni") or {}).get("type")
-        told = (spec.get("calicoNetwork") or {}).get(
-            "windowsDataplane"
-        ) == "HNS" or self._found.windows is not None
-        if kind and (kind != "Calico" or told or {ADDRESS, TUNNEL} & node.annotations.keys()):
-            return Fact(str(kind), "Installation default .spec.cni.type")
+        found = chain(
+            self._cni_by_installation(node),
+            self._cni_by_daemonset(),
+            self._cni_by_annotation(node),
+            self._cni_of_a_cloud(),
+        )
+        return next(found, None) or Fact(None, f"not known: {self._silent(node)}")
+
+    def _cni_by_installation(self, node: NodeFacts) -> Iterator[Fact[str]]:
+        """The Installation's plugin; Calico only where something else shows it on Windows."""
+        kind = value_at(self._installation, "spec", "cni", "type")
+        dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
+        on_windows = dataplane == "HNS" or self._found.windows is not None
+        if kind and (kind != "Calico" or on_windows or {ADDRESS, TUNNEL} & node.annotations.keys()):
+            yield Fact(str(kind), "Installation default .spec.cni.type")
+
+    def _cni_by_daemonset(self) -> Iterator[Fact[str]]:
         windows = self._found.windows
         backend = self._variable("CALICO_NETWORKING_BACKEND") or ""
         if backend in ("vxlan", "windows-bgp"):
-            return Fact("Calico", f"CALICO_NETWORKING_BACKEND={backend} of {described(windows)}")
+            yield Fact("Calico", f"CALICO_NETWORKING_BACKEND={backend} of {described(windows)}")
         network = self._variable("KUBE_NETWORK") or ""
         for start, value in OF_NETWORK:
             if network.lower().startswith(start):
-                return Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
+                yield Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
+
+    def _cni_by_annotation(self, node: NodeFacts) -> Iterator[Fact[str]]:
         if flannel := node.annotations.get(BACKEND):
-            return Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
+            yield Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
         # Before v3.20 Calico wrote its address where another plugin was the network, too.
-        ours = (TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS)
-        if own := next((key for key in ours if key in node.annotations), None):
-            return Fact(
-                "Calico",
-                f"annotation {own} of node {node.name}, which Calico writes where it is the network",
-            )
+        for key in (TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS):
+            if key in node.annotations:
+                yield Fact(
+                    "Calico",
+                    f"annotation {key} of node {node.name}, "
+                    "which Calico writes where it is the network",
+                )
+
+    def _cni_of_a_cloud(self) -> Iterator[Fact[str]]:
         if self._reading.one("apps/v1", "DaemonSet", "azure-cns-win", "kube-system"):
-            return Fact("AzureVNET", "DaemonSet kube-system/azure-cns-win")
-        vpc = (self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system") or {}).get(
-            "data"
-        ) or {}
-        if vpc.get("enable-windows-ipam") == "true":
-            return Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
-        return Fact(None, f"not known: {self._silent(node)}")
+            yield Fact("AzureVNET", "DaemonSet kube-system/azure-cns-win")
+        vpc = self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
+        if value_at(vpc, "data", "enable-windows-ipam") == "true":
+            yield Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
         """``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``, ``AzureVNET``."""
-        kind = ((self._installation.get("spec") or {}).get("cni") or {}).get("type", "Calico")
-        for place in ("spec", "status.computed") if kind == cni.value else ():
-            part: Any = self._installation
-            for key in place.split("."):
-                part = part.get(key) or {}
-            kind = ((part.get("cni") or {}).get("ipam") or {}).get("type")
-            if kind:
-                return Fact(
-                    IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type"
-                )
-        kind = self._variable("CNI_IPAM_TYPE")
-        if kind:
-            return Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
-        if cni.value in CLOUDS:
-            return Fact(cni.value, f"the CNI plugin's own: {cni.source}")
-        if cni.value == "flannel":
-            return Fact("host-local", f"flannel's plugin delegates to it: {cni.source}")
-        configuration = cni_config.read(self._variable("CNI_NETWORK_CONFIG"))
-        if configuration.ipam:
-            return Fact(
-                configuration.ipam, f"CNI_NETWORK_CONFIG of {described(self._found.windows)}"
-            )
-        if node.name in self._blocks:
-            return Fact("calico-ipam", f"BlockAffinity of node {node.name}")
-        if TUNNEL in node.annotations:
-            return Fact(
-                "calico-ipam",
-                f"annotation {TUNNEL} of node {node.name}, an address of Calico's IPAM",
-            )
-        return Fact(
+        found = chain(
+            self._ipam_by_installation(cni), self._ipam_by_plugin(cni), self._ipam_by_node(node)
+        )
+        return next(found, None) or Fact(
             None,
             f"not known: node {node.name} has no block of Calico's IPAM, and {self._silent(node)}",
         )
+
+    def _ipam_by_installation(self, cni: Fact[str]) -> Iterator[Fact[str]]:
+        """The Installation's IPAM, where its plugin is the one on Windows."""
+        plugin = mapping_at(self._installation, "spec", "cni").get("type", "Calico")
+        for place in ("spec", "status.computed"):
+            kind = value_at(self._installation, *place.split("."), "cni", "ipam", "type")
+            if kind and plugin == cni.value:
+                yield Fact(
+                    IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type"
+                )
+
+    def _ipam_by_plugin(self, cni: Fact[str]) -> Iterator[Fact[str]]:
+        """The IPAM that the DaemonSet names, or that always comes with the plugin."""
+        kind = self._variable("CNI_IPAM_TYPE")
+        if kind:
+            yield Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
+        if cni.value in CLOUDS:
+            yield Fact(cni.value, f"the CNI plugin's own: {cni.source}")
+        if cni.value == "flannel":
+            yield Fact("host-local", f"flannel's plugin delegates to it: {cni.source}")
+        configuration = cni_config.read(self._variable("CNI_NETWORK_CONFIG"))
+        if configuration.ipam:
+            yield Fact(
+                configuration.ipam, f"CNI_NETWORK_CONFIG of {described(self._found.windows)}"
+            )
+
+    def _ipam_by_node(self, node: NodeFacts) -> Iterator[Fact[str]]:
+        if node.name in self._blocks:
+            yield Fact("calico-ipam", f"BlockAffinity of node {node.name}")
+        if TUNNEL in node.annotations:
+            yield Fact(
+                "calico-ipam",
+                f"annotation {TUNNEL} of node {node.name}, an address of Calico's IPAM",
+            )
 
     def plane(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
         """``overlay`` or ``l2bridge``."""

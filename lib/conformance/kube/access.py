@@ -24,6 +24,7 @@ import yaml
 
 from conformance.errors import UsageProblem
 from conformance.kube import proxy
+from conformance.kube.fields import mapping_at, value_at
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -42,77 +43,114 @@ class Access:
     """When its token or client certificate ends, where that can be read from it and nothing renews it."""
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """A context of one or several kubeconfig files, with its cluster and its user."""
+
+    files: Sequence[Path]
+    context: str
+    server: str
+    user: str
+    cluster: Mapping[str, Any]
+    given: Mapping[str, Any]
+    """What the user's entry holds."""
+
+    @property
+    def where(self) -> str:
+        return f"kubeconfig {_joined(self.files)}, context {self.context}"
+
+
 def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) -> Access:
     """Access by one kubeconfig file, or several that are merged as kubectl merges KUBECONFIG.
 
     Raises UsageProblem: file missing, unreadable, malformed; context, cluster or user unknown.
     """
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    name = ":".join(str(path) for path in files)
+    chosen = _choose(files, context)
+    configuration = _load(files, chosen.context, _joined(files))
+    proxy.settle(configuration, chosen.where, named=bool(chosen.cluster.get("proxy-url")))
+    given = chosen.given
+    plugin = given.get("exec")
+    if plugin and not _has_credentials(configuration):
+        raise UsageProblem(
+            f"kubeconfig {_joined(files)}, user {chosen.user}: "
+            + _why_no_credentials(plugin, files[0].parent)
+        )
+
+    def renew() -> None:
+        fresh = _load(files, chosen.context, _joined(files))
+        for credential in ("api_key", "cert_file", "key_file", "refresh_api_key_hook", "tls"):
+            setattr(configuration, credential, getattr(fresh, credential))
+
+    from_file = given.get("tokenFile") and not given.get("token")
+    return Access(
+        chosen.where,
+        chosen.server,
+        chosen.user,
+        configuration,
+        renew if plugin or from_file else None,
+        ends=None
+        if plugin
+        else _end(given, configuration, from_file or given.get("auth-provider")),
+    )
+
+
+def _end(given: Mapping[str, Any], configuration: Any, renewed: Any) -> datetime | None:
+    """Return when a user's credentials end; the token's end is left out if it is ``renewed``."""
+    token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
+    ends = [
+        None if renewed else end_of(token),
+        end_of_certificate(given.get("client-certificate-data"), configuration.cert_file),
+    ]
+    return min(filter(None, ends), default=None)
+
+
+def _joined(files: Sequence[Path]) -> str:
+    return ":".join(map(str, files))
+
+
+def _choose(files: Sequence[Path], context: str | None) -> _Chosen:
+    """Return what ``context``, or else the first current-context, names.  Raises UsageProblem."""
     parts = [_read(path) for path in files]
     contexts, clusters, users = (
         _by_name(parts, files, kind) for kind in ("contexts", "clusters", "users")
     )
-    chosen = context or next(
-        (part["current-context"] for part in parts if part.get("current-context")), None
-    )
-    if not contexts:
-        raise UsageProblem(f"{name} is no kubeconfig: it has no contexts")
-    if not chosen:
-        raise UsageProblem(
-            f"kubeconfig {name} has no current-context; choose one of {_names(contexts)} by --context"
-        )
-    if chosen not in contexts:
-        raise UsageProblem(
-            f"kubeconfig {name} has no context {chosen!r}; it has {_names(contexts)}"
-        )
-    pointed = contexts[chosen].get("context") or {}
+    currents = filter(None, (part.get("current-context") for part in parts))
+    chosen = context or next(currents, None)
+    pointed = mapping_at(contexts, str(chosen), "context")
     cluster = pointed.get("cluster")
     user = pointed.get("user")
-    if cluster not in clusters:
-        raise UsageProblem(
-            f"kubeconfig {name}: context {chosen!r} names cluster {cluster!r}, which is not in it"
-        )
-    if user not in users:
-        raise UsageProblem(
-            f"kubeconfig {name}: context {chosen!r} names user {user!r}, which is not in it"
-        )
-    server = str((clusters[cluster].get("cluster") or {}).get("server") or "")
-    if not server.startswith(("https://", "http://")):
-        raise UsageProblem(
-            f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})"
-        )
-    configuration = _load(files, str(chosen), name)
-    named = bool((clusters[cluster].get("cluster") or {}).get("proxy-url"))
-    proxy.settle(configuration, f"kubeconfig {name}, context {chosen}", named=named)
-    given = users[user].get("user") or {}
-    plugin = given.get("exec")
-    if plugin and not _has_credentials(configuration):
-        raise UsageProblem(
-            f"kubeconfig {name}, user {user}: {_why_no_credentials(plugin, files[0].parent)}"
-        )
-
-    def renew() -> None:
-        fresh = _load(files, str(chosen), name)
-        for credential in ("api_key", "cert_file", "key_file", "refresh_api_key_hook", "tls"):
-            setattr(configuration, credential, getattr(fresh, credential))
-
-    where = f"kubeconfig {name}, context {chosen}"
-    token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
-    from_file = given.get("tokenFile") and not given.get("token")
-    known = [
-        None if plugin or from_file or given.get("auth-provider") else end_of(token),
-        None
-        if plugin
-        else end_of_certificate(given.get("client-certificate-data"), configuration.cert_file),
-    ]
-    return Access(
-        where,
+    server = str(value_at(clusters, str(cluster), "cluster", "server") or "")
+    name = _joined(files)
+    in_context = f"kubeconfig {name}: context {chosen!r} names"
+    problems = (
+        (not contexts, f"{name} is no kubeconfig: it has no contexts"),
+        (
+            not chosen,
+            f"kubeconfig {name} has no current-context; "
+            f"choose one of {_names(contexts)} by --context",
+        ),
+        (
+            chosen not in contexts,
+            f"kubeconfig {name} has no context {chosen!r}; it has {_names(contexts)}",
+        ),
+        (cluster not in clusters, f"{in_context} cluster {cluster!r}, which is not in it"),
+        (user not in users, f"{in_context} user {user!r}, which is not in it"),
+        (
+            not server.startswith(("https://", "http://")),
+            f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})",
+        ),
+    )
+    for wrong, problem in problems:
+        if wrong:
+            raise UsageProblem(problem)
+    return _Chosen(
+        files,
+        str(chosen),
         server,
         str(user),
-        configuration,
-        renew if plugin or from_file else None,
-        ends=min(filter(None, known), default=None),
+        cluster=mapping_at(clusters, str(cluster), "cluster"),
+        given=mapping_at(users, str(user), "user"),
     )
 
 

@@ -10,11 +10,13 @@ from typing import Any
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube import guard
 from conformance.kube.client import APPLY_PATCH, FIELD_MANAGER, JSON_PATCH, MERGE_PATCH, Kube, Obj
+from conformance.kube.fields import mapping_at, value_at
 from conformance.kube.ownership import Ownership, labels_of
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import Waits
 from conformance.model.change import Change, ObjectRef
 
+MANAGER = {"fieldManager": FIELD_MANAGER}
 CALICO = "projectcalico.org/"
 """Group of what Calico's own API server serves, behind the aggregation layer."""
 
@@ -88,49 +90,52 @@ class Changes:
         target = change.target
         resource = kube.resource(target.api_version, target.kind)
         one = kube.path(resource, target.namespace, target.name)
-        manager = {"fieldManager": FIELD_MANAGER}
-        body: Any = change.body
-        if change.verb in ("create", "apply", "replace"):
-            body = self.run.sign(body or {})
-        match change.verb:
-            case "create":
-                data = self._create(kube.path(resource, target.namespace), one, body)
-            case "apply" if target.api_version.startswith(CALICO):
-                data = self._create_or_replace(
-                    change, kube.path(resource, target.namespace), one, body
-                )
-            case "apply":
-                data = kube.request(
-                    "PATCH",
-                    one,
-                    query=manager | {"force": "true"},
-                    body=body,
-                    content_type=APPLY_PATCH,
-                    repeat=True,
-                )
-            case "replace":
-                data = kube.request("PUT", one, query=manager, body=body)
-            case "patch":
-                kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-                same = isinstance(body, dict) and "resourceVersion" not in (
-                    body.get("metadata") or {}
-                )
-                data = kube.request(
-                    "PATCH", one, query=manager, body=body, content_type=kind, repeat=same
-                )
-            case "delete":
-                try:
-                    kube.request("DELETE", one, body=body, repeat=True)
-                except ApiRefused as refusal:
-                    if not refusal.not_found:
-                        raise
-                return None
-            case "evict":
-                kube.request("POST", f"{one}/eviction", body=_eviction(target) | (body or {}))
-                return None
+        if change.verb == "delete":
+            self._delete(one, change.body)
+            return None
+        if change.verb == "evict":
+            kube.request("POST", f"{one}/eviction", body=_eviction(target) | (change.body or {}))
+            return None
+        if change.verb == "patch":
+            data = self._patch(one, change.body)
+        else:
+            body = self.run.sign(change.body or {})
+            data = self._put(change, kube.path(resource, target.namespace), one, body)
         answer: Obj = json.loads(data)
-        self.uids.add(str((answer.get("metadata") or {}).get("uid") or ""))
+        self.uids.add(str(value_at(answer, "metadata", "uid") or ""))
         return answer
+
+    def _delete(self, one: str, options: Any) -> None:
+        try:
+            self.kube.request("DELETE", one, body=options, repeat=True)
+        except ApiRefused as refusal:
+            if not refusal.not_found:
+                raise
+
+    def _patch(self, one: str, body: Any) -> bytes:
+        """Send a JSON patch (a list), or a merge patch, repeated unless it names a version."""
+        kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+        same = isinstance(body, dict) and "resourceVersion" not in mapping_at(body, "metadata")
+        return self.kube.request(
+            "PATCH", one, query=MANAGER, body=body, content_type=kind, repeat=same
+        )
+
+    def _put(self, change: Change, collection: str, one: str, body: Obj) -> bytes:
+        """Create, apply or replace a whole object."""
+        if change.verb == "create":
+            return self._create(collection, one, body)
+        if change.verb == "replace":
+            return self.kube.request("PUT", one, query=MANAGER, body=body)
+        if change.target.api_version.startswith(CALICO):
+            return self._create_or_replace(change, collection, one, body)
+        return self.kube.request(
+            "PATCH",
+            one,
+            query={**MANAGER, "force": "true"},
+            body=body,
+            content_type=APPLY_PATCH,
+            repeat=True,
+        )
 
     def _create(self, collection: str, one: str, body: Obj) -> bytes:
         """Create an object.
@@ -138,9 +143,7 @@ class Changes:
         A server in trouble is asked again, and may have made it when it was asked before.
         """
         try:
-            return self.kube.request(
-                "POST", collection, query={"fieldManager": FIELD_MANAGER}, body=body, repeat=True
-            )
+            return self.kube.request("POST", collection, query=MANAGER, body=body, repeat=True)
         except ApiRefused as refusal:
             if not refusal.already_exists or refusal.tries == 1:
                 raise
@@ -156,10 +159,9 @@ class Changes:
         Its server-side apply answers 404 to objects that do not exist on v3.32.0 (projectcalico/calico#12841), and it
         takes no YAML up to v3.21 (projectcalico/calico#4959).
         """
-        manager = {"fieldManager": FIELD_MANAGER}
         target = change.target
         try:
-            return self.kube.request("POST", collection, query=manager, body=body, repeat=True)
+            return self.kube.request("POST", collection, query=MANAGER, body=body, repeat=True)
         except ApiRefused as refusal:
             if not refusal.already_exists:
                 raise
@@ -173,7 +175,7 @@ class Changes:
         return self.kube.request(
             "PUT",
             one,
-            query=manager,
+            query=MANAGER,
             body=body | {"metadata": {**body["metadata"], "resourceVersion": version}},
         )
 
@@ -224,11 +226,9 @@ class Changes:
         why: str,
         *,
         within: float,
-        grace: int | None = None,
-        foreign: bool = False,
     ) -> None:
         """Delete an object and wait until it is gone.  Raises EnvironmentBroken with what still holds it."""
-        self.delete(target, why, grace=grace, foreign=foreign)
+        self.delete(target, why)
         if not self.dry_run:
             self.waits.gone(target, within=within)
 
@@ -293,7 +293,7 @@ class Changes:
                 f"namespace {name} exists and is not this run's (it lacks the labels of run {self.run.run}); "
                 f"nothing was changed in it; remove it or choose another run id"
             )
-        if (found.get("status") or {}).get("phase") == "Terminating":
+        if value_at(found, "status", "phase") == "Terminating":
             raise EnvironmentBroken(
                 f"namespace {name} of this run is being deleted by someone else"
             )

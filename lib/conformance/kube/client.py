@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -227,44 +228,49 @@ class Kube:
         while True:
             self.reach.check(name)
             tries += 1
-            wait = 0.0
             asked = time.monotonic()
-            dead = False
             try:
                 return ask()
             except ApiRefused as refusal:
-                if (
-                    refusal.code in (502, 503, 504) and not refusal.status
-                ):  # a gateway's answer, not its own
-                    self.reach.silent(asked, f"{refusal.code} {refusal.message}")
-                else:
-                    self.reach.answered()
-                failure: Exception = refusal
-                unauthorized = refusal.code == 401 and self._accepted
-                # For less than that it may be the hiccup of a webhook that knows tokens.
-                late = bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED
-                dead = unauthorized and (late or within >= self.timings.api_retry)
-                again = (
-                    refusal.code == 429
-                    or (unauthorized and not late)
-                    or (refused and refusal.passing)
-                )
-                wait = refusal.retry_after
+                failed = self._refused(refusal, asked, begin, within)
+                failed.again |= refused and refusal.passing
             except Exception as error:
-                failure = self._lost(name, error, asked, tries, time.monotonic() - begin)
-                again = lost and type(error).__name__ != "ApiException"
-            wait = max(wait, pause)
+                unanswered = self._lost(name, error, asked, tries, time.monotonic() - begin)
+                failed = _Failed(unanswered, lost and type(error).__name__ != "ApiException")
+            wait = max(failed.wait, pause)
             seconds = time.monotonic() - begin
-            if not again or seconds + wait > within:
-                if dead:
-                    self.reach.end(
-                        f"the API server takes the credentials of {self.access.user} no more: {failure}"
-                    )
-                if isinstance(failure, ApiRefused):
-                    failure = failure.repeated(tries, seconds, CredentialsDead if dead else None)
-                raise failure
+            if not failed.again or seconds + wait > within:
+                raise self._last(failed, tries, seconds)
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
+
+    def _refused(self, refusal: ApiRefused, asked: float, begin: float, within: float) -> "_Failed":
+        """Judge a refusal of a request that is repeated for ``within`` seconds from ``begin``."""
+        if refusal.code in (502, 503, 504) and not refusal.status:
+            # a gateway's answer, not its own
+            self.reach.silent(asked, f"{refusal.code} {refusal.message}")
+        else:
+            self.reach.answered()
+        unauthorized = refusal.code == 401 and self._accepted
+        # For less than that it may be the hiccup of a webhook that knows tokens.
+        late = bool(self.reach.ended) or time.monotonic() - begin >= UNAUTHORIZED
+        return _Failed(
+            refusal,
+            again=refusal.code == 429 or (unauthorized and not late),
+            wait=refusal.retry_after,
+            dead=unauthorized and (late or within >= self.timings.api_retry),
+        )
+
+    def _last(self, failed: "_Failed", tries: int, seconds: float) -> Exception:
+        """Return what to raise for the last of so many answers."""
+        error = failed.error
+        if failed.dead:
+            self.reach.end(
+                f"the API server takes the credentials of {self.access.user} no more: {error}"
+            )
+        if isinstance(error, ApiRefused):
+            return error.repeated(tries, seconds, CredentialsDead if failed.dead else None)
+        return error
 
     def is_reachable(self) -> bool:
         """Whether the API server answers now, and no gateway for it; asked once, also when it was given up."""
@@ -339,7 +345,6 @@ class Kube:
         resource: Resource,
         namespace: str | None = None,
         name: str | None = None,
-        sub: str = "",
     ) -> str:
         """URL path of a collection or an object."""
         parts = [resource.prefix]
@@ -348,8 +353,6 @@ class Kube:
         parts.append(resource.plural)
         if name:
             parts.append(quote(name))
-        if sub:
-            parts.append(sub)
         return "/".join(parts)
 
     def resource(self, api_version: str, kind: str) -> Resource:
@@ -515,14 +518,26 @@ class Kube:
         return found
 
 
+@dataclass
+class _Failed:
+    """A request that did not do what it was to do."""
+
+    error: Exception
+    again: bool
+    """Whether the same request may succeed before long."""
+    wait: float = 0.0
+    """s.  For which the server asks to be left alone."""
+    dead: bool = False
+    """Whether the server takes the user's credentials no more, unless it is asked again."""
+
+
 def _event(line: bytes, name: str) -> Obj:
     """Return an event of a watch.  Raises ApiRefused for one that says what is wrong, and for a line that is none."""
     event: Obj = answers.document(line, name, "object")
     if event.get("type") == "ERROR":
         status = event.get("object") or {}
         code = int(status.get("code") or 500)
-        reason = str(status.get("reason"))
-        raise ApiRefused(code, reason, str(status.get("message")), name, status)
+        raise ApiRefused(code, str(status.get("reason")), str(status.get("message")), name, status)
     return event
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.errors import SuiteError
 from conformance.kube import address_guard
+from conformance.kube.fields import list_at, mapping_at
 from conformance.kube.ownership import RUN_LABEL, Ownership
 from conformance.model.change import Change
 from conformance.policy.selectors import Meaning, read
@@ -20,6 +21,8 @@ ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPoli
 TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
 """Selects no namespace at all: one without an allowing profile denies a node everything but failsafe ports."""
+GUARDED = (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED)
+"""Kinds that are judged by what they select, wherever they are."""
 FOR_HOSTS = ("applyOnForward", "preDNAT", "doNotTrack")
 """Fields of a policy that is about host endpoints as well."""
 NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
@@ -35,47 +38,60 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
 
     ``current`` is the object as it is, for patches: the merged result is judged.
     """
+    problem = (
+        _outside_prefix(change, run)
+        or address_guard.danger(change, run)
+        or (
+            _of_the_cluster(change, run, current)
+            if change.target.kind in GUARDED
+            else _of_a_namespace(change, run)
+        )
+    )
+    if problem:
+        raise GuardRefused(f"refused to {change.label}: {problem}")
+
+
+def _outside_prefix(change: Change, run: Ownership) -> str:
     target = change.target
     if run.prefix and (target.kind == "Namespace" or not run.has_namespace(target.namespace)):
-        raise GuardRefused(
-            f"refused to {change.label}: with --namespaces-prefix {run.prefix} a run changes only what is in the "
+        return (
+            f"with --namespaces-prefix {run.prefix} a run changes only what is in the "
             f"namespaces {run.prefix}-..., and never a namespace itself"
         )
-    if danger := address_guard.danger(change, run):
-        raise GuardRefused(f"refused to {change.label}: {danger}")
+    return ""
+
+
+def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] | None) -> str:
+    """Return why a change of a GUARDED kind reaches beyond the run; empty: it does not."""
+    target = change.target
     if target.kind == TIER and not run.has_namespace(target.name):
-        raise GuardRefused(
-            f"refused to {change.label}: a tier decides about every policy in it; only one whose name begins with a "
+        return (
+            "a tier decides about every policy in it; only one whose name begins with a "
             f"namespace of this run ({run.namespace}-...) holds no policies but the run's"
         )
-    if target.kind in (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED):
-        if change.verb == "delete":
-            if current is not None and not run.owns(dict(current)):
-                raise GuardRefused(
-                    f"refused to {change.label}: it does not carry {RUN_LABEL}={run.run}, it is not this run's"
-                )
-            return
-        if target.kind == TIER:
-            return
-        body = (
-            merged(current or {}, change.body or {})
-            if change.verb == "patch"
-            else (change.body or {})
-        )
-        problem = unlimited(target.kind, body.get("spec") or {}, run)
-        if problem:
-            raise GuardRefused(f"refused to {change.label}: {problem}")
-        return
+    if change.verb == "delete":
+        foreign = current is not None and not run.owns(dict(current))
+        label = f"{RUN_LABEL}={run.run}"
+        return f"it does not carry {label}, it is not this run's" if foreign else ""
+    if target.kind == TIER:
+        return ""
+    body = change.body or {}
+    if change.verb == "patch":
+        body = merged(current or {}, body)
+    return unlimited(target.kind, body.get("spec") or {}, run)
+
+
+def _of_a_namespace(change: Change, run: Ownership) -> str:
+    """Return why any other change reaches beyond the run, undeclared; empty: it does not."""
+    target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if target.kind.endswith("Policy") and run.is_watched(namespace):
-        raise GuardRefused(
-            f"refused to {change.label}: the standing watch's pods are no test's to select"
-        )
+        return "the standing watch's pods are no test's to select"
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
-        return
+        return ""
     where = f"namespace {namespace}" if namespace else "the whole cluster"
-    raise GuardRefused(
-        f"refused to {change.label}: it changes {where}, which is not this run's ({run.namespace}); "
+    return (
+        f"it changes {where}, which is not this run's ({run.namespace}); "
         "declare it with cluster_scoped_or_foreign=True"
     )
 
@@ -119,15 +135,11 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
 
 def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
     subject = spec.get("subject") or {}
-    selector = (
-        subject.get("namespaces") or (subject.get("pods") or {}).get("namespaceSelector") or {}
-    )
-    labels: dict[str, list[str]] = {
-        key: [value] for key, value in (selector.get("matchLabels") or {}).items()
-    }
-    for rule in selector.get("matchExpressions") or []:
+    selector = subject.get("namespaces") or mapping_at(subject, "pods", "namespaceSelector")
+    labels = {key: [value] for key, value in mapping_at(selector, "matchLabels").items()}
+    for rule in list_at(selector, "matchExpressions"):
         if rule.get("operator") == "In":
-            labels.setdefault(rule["key"], list(rule.get("values") or []))
+            labels.setdefault(rule["key"], list_at(rule, "values"))
     for key, values in labels.items():
         if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""

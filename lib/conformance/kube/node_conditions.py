@@ -6,6 +6,8 @@ Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.kube.fields import list_at, mapping_at, value_at
+
 TAINTS = (
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/not-ready",
@@ -19,17 +21,16 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 def not_ready(node: dict[str, Any]) -> str:
     """Status, reason and message of its condition Ready, or its taint; empty: it is Ready, or does not tell."""
-    conditions = (node.get("status") or {}).get("conditions") or []
-    ready = next((one for one in conditions if one.get("type") == "Ready"), None)
-    if ready is not None and ready.get("status") != "True":
-        return f"Ready {ready.get('status')}, {ready.get('reason')}: {ready.get('message')}"
-    taints = [taint.get("key") for taint in (node.get("spec") or {}).get("taints") or []]
+    for found in list_at(node, "status", "conditions"):
+        if found.get("type") == "Ready" and found.get("status") != "True":
+            return f"Ready {found.get('status')}, {found.get('reason')}: {found.get('message')}"
+    taints = [taint.get("key") for taint in list_at(node, "spec", "taints")]
     return next((f"taint {key}" for key in TAINTS if key in taints), "")
 
 
 def boot_id(node: dict[str, Any]) -> str:
     """Of the system that runs on it now; empty: not told."""
-    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
+    return str(value_at(node, "status", "nodeInfo", "bootID") or "")
 
 
 def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> bool:
@@ -62,17 +63,16 @@ def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> st
 
 def may_take(node: dict[str, Any], spec: Mapping[str, Any]) -> bool:
     """Whether a pod with this spec is made for the node, by its node selector and the names that it wants."""
-    rules = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ) or {}
-    terms = rules.get("nodeSelectorTerms") or ()
+    affinity = mapping_at(spec, "affinity", "nodeAffinity")
     names = [
         name
-        for term in terms
-        for field in term.get("matchFields") or ()
-        for name in field.get("values") or ()
+        for term in list_at(
+            affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
+        )
+        for field in list_at(term, "matchFields")
+        for name in list_at(field, "values")
     ]
-    labels = node["metadata"].get("labels") or {}
-    return (spec.get("nodeSelector") or {}).items() <= labels.items() and (
+    labels = mapping_at(node, "metadata", "labels")
+    return mapping_at(spec, "nodeSelector").items() <= labels.items() and (
         not names or node["metadata"]["name"] in names
     )

@@ -4,6 +4,7 @@ Which they are, whether a run may use them, and how it leaves them.  A run neith
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube.changes import Changes, reference
@@ -66,9 +67,7 @@ def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
     Raises ApiRefused, ApiUnreachable.
     """
     there = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Namespace")}
-    workers = 0
-    while f"{prefix}-{WORKERS}{workers}" in there:
-        workers += 1
+    workers = next(number for number in count() if f"{prefix}-{WORKERS}{number}" not in there)
     wanted = needed(prefix, max(1, workers))
     problems = [
         f"{name} {why}"
@@ -99,11 +98,14 @@ def _occupied(prefix: str, pods: list[Obj]) -> str:
     meta = pods[0]["metadata"]
     labels = labels_of(pods[0])
     what = f"--namespaces-prefix {prefix}: namespace {meta['namespace']} is not empty: pod {meta['name']}"
-    count = f"{what} ({counted(len(pods), 'pod')} in all)" if pods[1:] else what
+    what += f" ({counted(len(pods), 'pod')} in all)" if pods[1:] else ""
     if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or RUN_LABEL not in labels:
-        return f"{count} is not the suite's; nothing was touched: remove it, or prepare namespaces of another prefix"
+        return (
+            f"{what} is not the suite's; nothing was touched: remove it, "
+            "or prepare namespaces of another prefix"
+        )
     return (
-        f"{count} is of run {labels[RUN_LABEL]}; wait for that run, or if it is dead:  "
+        f"{what} is of run {labels[RUN_LABEL]}; wait for that run, or if it is dead:  "
         f"pytest --restore --namespaces-prefix={prefix}"
     )
 
@@ -149,21 +151,13 @@ def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every:
     run = changes.run.run
     for obj in objects_of(changes.kube, spaces, run):
         changes.delete(reference(obj), "the run is over")
-
-    def pods() -> list[str]:
-        return [
-            reference(obj).label
-            for obj in objects_of(changes.kube, spaces, run, kinds=(("v1", "Pod"),))
-        ]
-
     settled = until(
-        pods,
+        lambda: list(objects_of(changes.kube, spaces, run, kinds=(("v1", "Pod"),))),
         lambda left: not left,
         within=within,
         every=every,
         description="the run's pods are gone",
     )
     if settled.last:
-        raise EnvironmentBroken(
-            f"still there {within:.0f} s after their deletion: {', '.join(settled.last)}"
-        )
+        left = ", ".join(reference(obj).label for obj in settled.last)
+        raise EnvironmentBroken(f"still there {within:.0f} s after their deletion: {left}")

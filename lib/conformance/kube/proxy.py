@@ -6,12 +6,14 @@ import re
 import ssl
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from conformance.errors import UsageProblem
 from conformance.kube.refused import describe
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
+FOR_SOCKS = (("socks", "PySocks"), ("python_socks", "python-socks"))
+"""Modules that connections through these need, and the packages that bring them."""
 REFUSED = re.compile(
     r"(?:Tunnel connection failed|CONNECT via proxy status): (?P<status>\d{3})(?P<phrase>[\w -]*)"
 )
@@ -35,24 +37,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
     if not url or bypassed or (is_loopback(host) and not named):
         configuration.proxy = None
         return
-    try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        usable = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or parts.scheme not in ("http", "https", *SOCKS):  # its URL may hold a password
-        raise UsageProblem(f"{where}: the proxy's address is not of the form http://HOST:PORT")
-    if parts.scheme == "https":
-        raise UsageProblem(
-            f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)"
-        )
-    needed = (
-        (("socks", "PySocks"), ("python_socks", "python-socks")) if parts.scheme in SOCKS else ()
-    )
-    if missing := [package for module, package in needed if find_spec(module) is None]:
-        raise UsageProblem(
-            f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}"
-        )
+    parts = _usable(url, where)
     configuration.proxy = parts.geturl()
     if (
         parts.username and parts.scheme == "http"
@@ -61,6 +46,27 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
         configuration.proxy_headers = {
             "Proxy-Authorization": f"Basic {base64.b64encode(pair).decode()}"
         }
+
+
+def _usable(url: str, where: str) -> SplitResult:
+    """Return the parts of a proxy's address.  Raises UsageProblem where execs cannot use it."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        usable = parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.scheme not in ("http", "https", *SOCKS):  # its URL may hold a password
+        raise UsageProblem(f"{where}: the proxy's address is not of the form http://HOST:PORT")
+    if parts.scheme == "https":
+        raise UsageProblem(
+            f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)"
+        )
+    missing = [package for module, package in FOR_SOCKS if find_spec(module) is None]
+    if missing and parts.scheme in SOCKS:
+        raise UsageProblem(
+            f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}"
+        )
+    return parts
 
 
 def is_loopback(host: str) -> bool:

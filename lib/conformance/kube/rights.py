@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from conformance.kube.client import Kube
+from conformance.kube.client import REVIEWS, Kube
+from conformance.kube.fields import value_at
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        answer = json.loads(kube.request("POST", path, body=review, repeat=True))
-        return bool((answer.get("status") or {}).get("allowed"))
+        answer = json.loads(kube.request("POST", REVIEWS, body=review, repeat=True))
+        return bool(value_at(answer, "status", "allowed"))
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         return [

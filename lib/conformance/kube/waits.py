@@ -4,11 +4,12 @@ An image that cannot be pulled, a pod that cannot be scheduled: the event's own 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
 from conformance.kube.node_conditions import closed, may_take
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.change import ObjectRef
@@ -49,9 +50,12 @@ class StatesSeen:
 
     states: list[tuple[float, str]] = field(default_factory=list)
 
-    def add(self, seconds: float, state: str) -> None:
-        if not self.states or self.states[-1][1] != state:
+    def add(self, seconds: float, state: str) -> bool:
+        """Add a state; return whether it differs from the one before."""
+        new = not self.states or self.states[-1][1] != state
+        if new:
             self.states.append((seconds, state))
+        return new
 
     def __str__(self) -> str:
         return "; ".join(f"+{seconds:.1f} s {state}" for seconds, state in self.states) or "nothing"
@@ -136,14 +140,15 @@ class Waits:
             ):
                 return time.monotonic() - begin
             last = found
-        meta = (last or {}).get("metadata") or {}
-        conditions = [
-            condition.get("message", "")
-            for condition in ((last or {}).get("status") or {}).get("conditions") or []
+        messages = [
+            condition["message"]
+            for condition in list_at(last, "status", "conditions")
+            if condition.get("message")
         ]
         raise EnvironmentBroken(
             f"{target.label} is still there {within:.0f} s after its deletion; finalizers "
-            f"{meta.get('finalizers') or 'none'}; {' '.join(filter(None, conditions)) or 'no condition says why'}"
+            f"{value_at(last, 'metadata', 'finalizers') or 'none'}; "
+            f"{' '.join(messages) or 'no condition says why'}"
         )
 
     def pods_ready(
@@ -153,7 +158,7 @@ class Waits:
         count: int,
         *,
         within: float,
-        progress: Callable[[str], None] | None = None,
+        progress: Callable[[str], object] = str,
         lost: Callable[[], Exception | None] | None = None,
         enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
@@ -168,110 +173,77 @@ class Waits:
         begin = time.monotonic()
         seen = StatesSeen()
         enough = enough or is_ready
-        refused = ""
-        unscheduled = begin
-        looked = begin
-
-        def quiet(now: dict[str, Obj]) -> float:
-            soon = len(now) < count or any(map(unschedulable, now.values()))
-            return LOOK_AGAIN if soon else LOOK_AT_NODE if lost else within
-
-        for now in self.states("v1", "Pod", namespace, labels=labels, within=within, quiet=quiet):
+        early = _EarlyEnd(self, namespace, labels, count, lost)
+        for now in self.states(
+            "v1", "Pod", namespace, labels=labels, within=within, quiet=early.look_after
+        ):
             pods = [item for item in now.values() if not _replaced(item)]
-            state = (
-                ", ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in pods)
-                or refused
-                or "no pod"
-            )
-            if progress and (not seen.states or seen.states[-1][1] != state):
+            state = ", ".join(map(_named_state, pods)) or early.refused or "no pod"
+            if seen.add(time.monotonic() - begin, state):
                 progress(state)
-            seen.add(time.monotonic() - begin, state)
             if len(pods) == count and all(map(enough, pods)):
                 return pods
-            if lost and time.monotonic() - looked > LOOK_AT_NODE:
-                looked = time.monotonic()
-                if error := lost():
-                    raise error
-            for pod in pods:
-                problem = hopeless(pod)
-                if problem:
-                    raise EnvironmentBroken(self._pod_message(pod, problem))
-            before = refused
-            refused = self._refusal(namespace, labels) if len(pods) < count else ""
-            if (
-                before and refused
-            ):  # said twice: what a webhook that is being replaced says once may pass
-                raise EnvironmentBroken(
-                    f"{len(pods)} of {count} pods with {labels} in {namespace} were created after "
-                    f"{time.monotonic() - begin:.0f} s: {refused}"
-                )
-            stuck = [item for item in pods if unschedulable(item)]
-            unscheduled = unscheduled if stuck else time.monotonic()
-            if stuck and time.monotonic() - unscheduled > self.kube.timings.unschedulable:
-                raise EnvironmentBroken(self._pod_message(stuck[0], pod_state(stuck[0])))
+            early.check(pods)
         bad = [item for item in pods or now.values() if not enough(item)]
         detail = (
-            self._pod_message(bad[0], pod_state(bad[0]))
-            if bad
-            else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
+            self.said_of(bad[0]) if bad else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
         )
         raise EnvironmentBroken(
             f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {seen}"
         )
 
-    def _refusal(self, namespace: str, labels: str) -> str:
+    def refusal(self, namespace: str, labels: str) -> str:
         """Why pods with these labels are not made; empty: nothing says so.
 
         As their ReplicaSet tells it, or the Deployment that may not even make that.
         """
         try:
-            sets = self.kube.objects("apps/v1", "ReplicaSet", namespace, labels=labels)
-            makers = sets or self.kube.objects("apps/v1", "Deployment", namespace, labels=labels)
+            makers = self.kube.objects(
+                "apps/v1", "ReplicaSet", namespace, labels=labels
+            ) or self.kube.objects("apps/v1", "Deployment", namespace, labels=labels)
         except ApiRefused:
             return ""  # who may not read them learns it from the wait's end
         for maker in makers:
-            if (maker.get("spec") or {}).get("replicas") == 0:
+            if value_at(maker, "spec", "replicas") == 0:
                 return f"somebody scaled {maker['metadata'].get('name')} to no pods"
-            for condition in (maker.get("status") or {}).get("conditions") or []:
+            for condition in list_at(maker, "status", "conditions"):
                 if (condition.get("type"), condition.get("status")) in REFUSED:
                     return f"{condition.get('reason')}: {condition.get('message')}"
         return ""
 
-    def _pod_message(self, pod: Obj, problem: str) -> str:
+    def _last_words(self, meta: Obj, container: str) -> str:
+        """Return the end of the log of a container before its restart, or why it cannot be read."""
+        try:
+            return self.kube.logs(meta["namespace"], meta["name"], container, tail=5, previous=True)
+        except (ApiRefused, ApiUnreachable) as error:
+            return f"(not readable: {error})"
+
+    def said_of(self, pod: Obj, problem: str = "") -> str:
         """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed container's log.
 
+        ``problem``: by default how far it has come.
         Of a pod without a node also why those take none that it is made for, and which image is still being pulled.
         """
         meta = pod["metadata"]
         events = self.events(pod)
         node = pod["spec"].get("nodeName") or f"no node yet{self._closed(pod)}"
-        problem += f": {pull}" if (pull := pulling(pod, events)) else ""
+        pull = pulling(pod, events)
         texts = [
             f"{event.get('reason')}: {event.get('message')}"
             for event in events
             if event.get("type") == "Warning"
         ]
         newest = f"; {texts[-1].partition(chr(10))[0][:EVENT_SHOWN]}" if texts else ""
-        lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}{newest}"]
+        lines = [
+            f"pod {meta['namespace']}/{meta['name']} ({node}): {problem or pod_state(pod)}"
+            f"{f': {pull}' if pull else ''}{newest}"
+        ]
         lines += [f"  event   {text}" for text in dict.fromkeys(texts[-3:])]
-        for container_status in (pod.get("status") or {}).get("containerStatuses") or []:
+        for container_status in list_at(pod, "status", "containerStatuses"):
             if container_status.get("restartCount"):
-                try:
-                    log = self.kube.logs(
-                        meta["namespace"],
-                        meta["name"],
-                        container_status["name"],
-                        tail=5,
-                        previous=True,
-                    )
-                except (ApiRefused, ApiUnreachable) as error:
-                    log = f"(not readable: {error})"
+                log = self._last_words(meta, container_status["name"])
                 lines += [f"  log     {line}" for line in log.strip().splitlines()[-5:]]
         return "\n".join(lines)
-
-    def said_of(self, pod: Obj) -> str:
-        """How far a pod has come, and what its cluster says of that."""
-        return self._pod_message(pod, pod_state(pod))
 
     def _closed(self, pod: Obj) -> str:
         """``, node windows-1 is cordoned`` for each node that the pod is made for and that takes none like it."""
@@ -299,13 +271,10 @@ class Waits:
             )
         except ApiRefused:
             return []
-        uid = meta.get("uid")
-        mine = [
-            item
-            for item in found
-            if (item.get("involvedObject") or {}).get("uid") in (None, "", uid)
-        ]
-        return sorted(mine, key=when)
+        uids = (None, "", meta.get("uid"))
+        return sorted(
+            (event for event in found if value_at(event, "involvedObject", "uid") in uids), key=when
+        )
 
 
 def when(event: Obj) -> str:
@@ -318,17 +287,76 @@ def when(event: Obj) -> str:
     )
 
 
+class _EarlyEnd:
+    """Reasons to end a wait for pods early: their node, images, admission, the scheduler."""
+
+    def __init__(
+        self,
+        waits: Waits,
+        namespace: str,
+        labels: str,
+        count: int,
+        lost: Callable[[], Exception | None] | None,
+    ) -> None:
+        self._waits = waits
+        self._namespace = namespace
+        self._labels = labels
+        self._count = count
+        self._lost = lost
+        self._begin = time.monotonic()
+        self._looked = self._begin
+        self._scheduled = self._begin
+        self.refused = ""
+        """Why pods were not made when that was asked last."""
+
+    def look_after(self, now: Mapping[str, Obj]) -> float:
+        """Return after how many seconds without news to check again."""
+        if len(now) < self._count or any(map(unschedulable, now.values())):
+            return LOOK_AGAIN
+        return LOOK_AT_NODE if self._lost else float("inf")
+
+    def check(self, pods: Sequence[Obj]) -> None:
+        """Raise EnvironmentBroken, or what ``lost`` says, when waiting for these pods is vain."""
+        if self._lost and time.monotonic() - self._looked > LOOK_AT_NODE:
+            self._looked = time.monotonic()
+            if error := self._lost():
+                raise error
+        for pod in pods:
+            if problem := hopeless(pod):
+                raise EnvironmentBroken(self._waits.said_of(pod, problem))
+        self._check_refusal(len(pods))
+        stuck = list(filter(unschedulable, pods))
+        if not stuck:
+            self._scheduled = time.monotonic()
+        elif time.monotonic() - self._scheduled > self._waits.kube.timings.unschedulable:
+            raise EnvironmentBroken(self._waits.said_of(stuck[0]))
+
+    def _check_refusal(self, made: int) -> None:
+        """Raise when pods are refused twice: one refusal of a webhook being replaced may pass."""
+        before = self.refused
+        lack = made < self._count
+        self.refused = self._waits.refusal(self._namespace, self._labels) if lack else ""
+        if before and self.refused:
+            raise EnvironmentBroken(
+                f"{made} of {self._count} pods with {self._labels} in {self._namespace} "
+                f"were created after {time.monotonic() - self._begin:.0f} s: {self.refused}"
+            )
+
+
+def container_statuses(pod: Obj) -> list[Obj]:
+    """Return the statuses of a pod's init containers and containers."""
+    return [
+        *list_at(pod, "status", "initContainerStatuses"),
+        *list_at(pod, "status", "containerStatuses"),
+    ]
+
+
 def pulling(pod: Obj, events: Sequence[Obj]) -> str:
     """What is still being pulled for a pod, by its events, oldest first; empty: nothing, or all its containers run."""
-    status = pod.get("status") or {}
-    containers = [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]
+    states = [mapping_at(status, "state") for status in container_statuses(pod)]
     pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
-    if all("running" in (one.get("state") or {}) for one in containers) and containers:
-        return ""
-    if not pulls or pulls[-1]["reason"] == "Pulled":
+    all_run = states and all("running" in state for state in states)
+    if all_run or not pulls or pulls[-1]["reason"] == "Pulled":
         return ""
     return (
         f"its image is still being pulled ({pulls[-1].get('message') or 'which one is not said'})"
@@ -337,10 +365,9 @@ def pulling(pod: Obj, events: Sequence[Obj]) -> str:
 
 def _replaced(pod: Obj) -> bool:
     """Whether a pod is on its way out, or has ended for good (evicted by its kubelet) and another takes its place."""
-    over = (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded") and pod[
-        "metadata"
-    ].get("ownerReferences")
-    return bool(pod["metadata"].get("deletionTimestamp") or over)
+    meta = pod["metadata"]
+    ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
+    return bool(meta.get("deletionTimestamp") or (ended and meta.get("ownerReferences")))
 
 
 def is_ready(pod: Obj) -> bool:
@@ -362,7 +389,7 @@ def unschedulable(pod: Obj) -> bool:
 
 def _has(pod: Obj, **wanted: str) -> bool:
     """Whether a pod has a condition with these fields."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
+    conditions = list_at(pod, "status", "conditions")
     return any(wanted.items() <= condition.items() for condition in conditions)
 
 
@@ -370,58 +397,63 @@ def restarts(pod: Obj) -> int:
     """Container restarts of a pod, all containers together."""
     return sum(
         int(container_status.get("restartCount") or 0)
-        for container_status in (pod.get("status") or {}).get("containerStatuses") or []
+        for container_status in list_at(pod, "status", "containerStatuses")
     )
 
 
 def pod_state(pod: Obj) -> str:
     """One phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable: 0/6 nodes ...``."""
-    status = pod.get("status") or {}
+    return next(_phrases(pod))
+
+
+def _named_state(pod: Obj) -> str:
+    return f"{pod['metadata']['name']} {pod_state(pod)}"
+
+
+def _phrases(pod: Obj) -> Iterator[str]:
+    """Yield what a pod's object says of its state; what explains most comes first."""
+    status = mapping_at(pod, "status")
     if pod["metadata"].get("deletionTimestamp"):
-        return "Terminating"
+        yield "Terminating"
     if is_ready(pod):
-        return "Ready"
+        yield "Ready"
     if status.get("phase") == "Failed" and status.get("reason"):
-        return f"Failed, {status['reason']}: {status.get('message')}"
-    for condition in status.get("conditions") or []:
+        yield f"Failed, {status['reason']}: {status.get('message')}"
+    for condition in list_at(status, "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"{condition.get('reason')}: {condition.get('message')}"
-    several = [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]
-    for container_status in sorted(
-        several, key=lambda one: "waiting" not in (one.get("state") or {})
-    ):
-        state = container_status.get("state") or {}
-        if "waiting" in state:
-            waiting = state["waiting"]
-            return f"{container_status['name']} {waiting.get('reason')}" + (
-                f": {waiting['message']}" if waiting.get("message") else ""
-            )
-        if "terminated" in state:
-            ended = state["terminated"]
-            how = f"{container_status['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
-            return f"{how} {ended.get('message') or ''}".strip()
-    waited = [
-        f"{one['name']} runs since {since}, and its readiness probe has not passed"
-        for one in status.get("containerStatuses") or []
-        if not one.get("ready")
-        and (since := ((one.get("state") or {}).get("running") or {}).get("startedAt"))
-    ]
-    return (
-        f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{'; '.join(waited)}"
+            yield f"{condition.get('reason')}: {condition.get('message')}"
+    states = [(one.get("name"), mapping_at(one, "state")) for one in container_statuses(pod)]
+    yield from (_waits(name, state["waiting"]) for name, state in states if "waiting" in state)
+    yield from (
+        _ended(name, state["terminated"]) for name, state in states if "terminated" in state
     )
+    yield _not_ready(status)
+
+
+def _not_ready(status: Obj) -> str:
+    """Return the phase of a pod that is not ready, and since when which containers run."""
+    waited = "; ".join(
+        f"{one['name']} runs since {since}, and its readiness probe has not passed"
+        for one in list_at(status, "containerStatuses")
+        if not one.get("ready") and (since := value_at(one, "state", "running", "startedAt"))
+    )
+    return f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{waited}"
+
+
+def _waits(container: str | None, state: Obj) -> str:
+    text = f": {state['message']}" if state.get("message") else ""
+    return f"{container} {state.get('reason')}{text}"
+
+
+def _ended(container: str | None, state: Obj) -> str:
+    how = f"{container} ended with {state.get('exitCode')} ({state.get('reason')})"
+    return f"{how} {state.get('message') or ''}".strip()
 
 
 def hopeless(pod: Obj) -> str:
     """Why waiting for this pod is useless; empty while there is hope."""
-    status = pod.get("status") or {}
-    for container_status in [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]:
-        waiting = (container_status.get("state") or {}).get("waiting") or {}
+    for container_status in container_statuses(pod):
+        waiting = mapping_at(container_status, "state", "waiting")
         reason = str(waiting.get("reason") or "")
         message = str(waiting.get("message") or "")
         if reason in ("InvalidImageName", "ErrImageNeverPull") or (

@@ -147,9 +147,7 @@ class Hosts:
             f"'{fromkey}'" for fromkey in dict.fromkeys((*places, *CNI_CONFIGURATIONS))
         )
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
-        return self._text(node, STOP + script, empty_is_broken=True).decode(
-            "utf-8-sig", errors="replace"
-        )
+        return self._text(node, STOP + script)
 
     def command_lines(self, node: str, program: str) -> list[str]:
         """Command lines of a program's processes on a Windows node, none where it does not run.
@@ -157,14 +155,11 @@ class Hosts:
         ``program`` with its ending, ``kube-proxy.exe``.  Raises as :meth:`hns_networks`.
         """
         found = f"Get-CimInstance Win32_Process -Filter 'Name=''{program}'''"
-        script = f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}"
-        said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
-        return [line.strip() for line in said.splitlines() if line.strip()]
+        return self._lines(node, f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}")
 
     def file(self, node: str, path: str) -> str:
         """Text of a file of a Windows node.  Raises as :meth:`hns_networks`; ProbeBroken also where there is none."""
-        script = f"{STOP}Get-Content -Raw -Path '{path}'"
-        return self._text(node, script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+        return self._text(node, f"{STOP}Get-Content -Raw -Path '{path}'")
 
     def updates(self, node: str) -> list[str]:
         """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none where it lists none.
@@ -172,23 +167,17 @@ class Hosts:
         Windows lists what its component store serviced: cumulative updates, servicing stacks, .NET.  Raises as
         :meth:`hns_networks`.
         """
-        script = (
-            f"{STOP}Get-CimInstance Win32_QuickFixEngineering | ForEach-Object {{ $_.HotFixID }}"
+        return self._lines(
+            node,
+            f"{STOP}Get-CimInstance Win32_QuickFixEngineering | ForEach-Object {{ $_.HotFixID }}",
         )
-        said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
-        return [line.strip() for line in said.splitlines() if line.strip()]
 
     def calico_program(self, node: str) -> tuple[str, str]:
         """Path and version of the program that runs as Felix on a Windows node, both empty where none does.
 
         ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raises as :meth:`hns_networks`.
         """
-        said = self._text(node, STOP + VERSION, empty_is_broken=False).decode(
-            "utf-8-sig", errors="replace"
-        )
-        path, _, version = next(
-            (line.strip() for line in said.splitlines() if line.strip()), ""
-        ).rpartition(" ")
+        path, _, version = next(iter(self._lines(node, STOP + VERSION)), "").rpartition(" ")
         return path, version
 
     def differences(self, node: str) -> dict[str, str]:
@@ -202,27 +191,18 @@ class Hosts:
             "ForEach-Object { $_ | ConvertTo-Json -Depth 1 -Compress } }; "
             "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
         )
-        said = self._text(node, STOP + script, empty_is_broken=True).decode(
-            "utf-8-sig", errors="replace"
-        )
-        return registry.differences(said, f"node {node}")
+        return registry.differences(self._text(node, STOP + script), f"node {node}")
 
     def bgp(self, node: str) -> BgpHost:
         """What RemoteAccess of a Windows node says of BGP.  Raises as :meth:`hns_networks`."""
-        said = self._text(node, bgp.PROGRAM, empty_is_broken=True).decode(
-            "utf-8-sig", errors="replace"
-        )
-        return bgp.parse(said, f"node {node}")
+        return bgp.parse(self._text(node, bgp.PROGRAM), f"node {node}")
 
     def cni_tokens(self, node: str) -> list[datetime | None]:
         """When the tokens of Calico's CNI plugin on a Windows node end (:func:`conformance.probe.cni_token.parse`).
 
         One for each kubeconfig of the plugin that is there.  Raises as :meth:`hns_networks`.
         """
-        said = self._text(node, STOP + cni_token.PROGRAM, empty_is_broken=True).decode(
-            "utf-8-sig", errors="replace"
-        )
-        return cni_token.parse(said, f"node {node}")
+        return cni_token.parse(self._text(node, STOP + cni_token.PROGRAM), f"node {node}")
 
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
         """Remove HNS networks of a node, at least one, which cuts the node's own exec streams.
@@ -259,7 +239,7 @@ class Hosts:
         done = self._powershell(self._windows(node), script, seconds)
         if done.exit_code:
             raise ProbeBroken(_failed(node, "pktmon", done), transport=done.output)
-        return done.stdout.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").strip()
+        return _decoded(done.stdout).replace("\r\n", "\n").strip()
 
     def linux(self, node: str) -> LinuxFacts:
         """Links, routes, forwarding entries and neighbours of a Linux node.  Raises ProbeBroken."""
@@ -296,7 +276,7 @@ class Hosts:
         script = _listing(cmdlet, members)
         try:
             return hns.documents(
-                self._text(node, script, empty_is_broken=False), f"node {node}: {script}"
+                self._bytes(node, script, empty_is_broken=False), f"node {node}: {script}"
             )
         except (CommandFailed, hns.NoAnswer) as broken:
             if not self._answers(node):
@@ -314,7 +294,16 @@ class Hosts:
         except SuiteError:
             return False
 
-    def _text(self, node: str, script: str, *, empty_is_broken: bool) -> bytes:
+    def _text(self, node: str, script: str) -> str:
+        """Return the output of a script that always prints something."""
+        return _decoded(self._bytes(node, script, empty_is_broken=True))
+
+    def _lines(self, node: str, script: str) -> list[str]:
+        """Return the lines that a script prints, without blank ones."""
+        lines = _decoded(self._bytes(node, script, empty_is_broken=False)).splitlines()
+        return [line.strip() for line in lines if line.strip()]
+
+    def _bytes(self, node: str, script: str, *, empty_is_broken: bool) -> bytes:
         """Standard output of a script that succeeded."""
 
         def ask() -> bytes:
@@ -359,6 +348,10 @@ class Hosts:
                     raise ended(text, broken.seen, broken.transport) from broken
             self._clock.sleep(pause)
             pause = min(2.0, 2 * pause)
+
+
+def _decoded(output: bytes) -> str:
+    return output.decode("utf-8-sig", errors="replace")
 
 
 def _listing(cmdlet: str, members: Sequence[str]) -> str:
