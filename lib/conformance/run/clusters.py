@@ -206,10 +206,14 @@ class Clusters:
         from conformance.journal import liveness
         from conformance.journal.lease import LockTimings, RunLock
 
-        timings = LockTimings.of(settings.timings.run)
-        owner = Ownership(settings.run_id, settings.worker, self._process)
-        door = self._connected(connection, settings)
-        return RunLock(door, owner, timings, tell=tell, progress=progress, life=liveness.of_maker)
+        return RunLock(
+            self._connected(connection, settings),
+            Ownership(settings.run_id, settings.worker, self._process),
+            LockTimings.of(settings.timings.run),
+            tell=tell,
+            progress=progress,
+            life=liveness.of_maker,
+        )
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         from conformance.journal import Journal

@@ -62,7 +62,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        shared = (
+        for folder in (
             run.locks,
             run.slots,
             run.plans,
@@ -71,8 +71,9 @@ class RunDirectory:
             run.probing,
             run.images,
             run.late,
-        )
-        for folder in (*shared, run.unrestored, run.changes):
+            run.unrestored,
+            run.changes,
+        ):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"

@@ -104,8 +104,9 @@ def workers_for(
     if busy:
         allowed[f"{busy}, which the lab shares"] = bounds.at_least
     if files is not None:
-        told = f"{files:,} open files of the lab (ulimit -Hn), {bounds.files} a worker"
-        allowed[told] = max(0, files - bounds.lab_files) // bounds.files
+        allowed[f"{files:,} open files of the lab (ulimit -Hn), {bounds.files} a worker"] = (
+            max(0, files - bounds.lab_files) // bounds.files
+        )
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:

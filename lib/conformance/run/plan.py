@@ -173,10 +173,6 @@ def _whole(changing: Sequence[Isolation]) -> bool:
     return any(isolation.kind is IsolationKind.DISRUPTIVE for isolation in changing)
 
 
-def _names(facts: Facts, os: OS) -> list[str]:
-    return [node.name for node in facts.by_os(os)]
-
-
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     """Which right the user lacks for a test, and how to get it; disruption that nobody asked for needs none."""
     asked = settings.disruptive or settings.not_disruptive

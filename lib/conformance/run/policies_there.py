@@ -362,15 +362,11 @@ class PoliciesThere:
     def __call__(self, pods: Sequence[Workload]) -> list[str]:
         """``NetworkPolicy demo/deny (networking.k8s.io/v1)``, of those that may select a pod; and what is not read."""
         now = self.look()
-        known = self._ends(pods)
+        ends = self._ends(pods).values()
         found = [
             f"{policy.label} ({policy.api})" + ("" if own else ", not the run's own")
             for policy, own in now.policies
-            if any(
-                policy.selects(end, each) is not False
-                for end in known.values()
-                for each in DIRECTIONS
-            )
+            if any(policy.selects(end, each) is not False for end in ends for each in DIRECTIONS)
         ]
         return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
 
@@ -608,11 +604,13 @@ class PoliciesThere:
         except SuiteError:
             return None
 
-    def _recently(self) -> Iterator[str]:
+    def _recently(self) -> list[str]:
         now = time.monotonic()
-        for label, when in self.gone.items():
-            if now - when <= RECENTLY:
-                yield f"{label}, deleted {now - when:.0f} s ago"
+        return [
+            f"{label}, deleted {now - when:.0f} s ago"
+            for label, when in self.gone.items()
+            if now - when <= RECENTLY
+        ]
 
 
 def _told(

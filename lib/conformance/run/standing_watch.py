@@ -130,8 +130,9 @@ class Watch:
         self._timings = settings.timings
         bounds = settings.workers
         process = liveness.sign(directory.alive)
-        prefix = settings.namespaces_prefix
-        changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, process, prefix))
+        changes = self._changes = Changes(
+            kube, Ownership(settings.run_id, WATCH, process, settings.namespaces_prefix)
+        )
         lost = NodeWatch(kube, facts.nodes, directory.changed_node, tolerated=settings.tolerations)
         placement = Placement(facts, settings.tolerations, cover=settings.cover)
         self._systems = [os for os in SYSTEMS if placement.coverage(os)]
@@ -442,7 +443,6 @@ class Watch:
             self._foreign.append(edit)
 
     def _edited(self, api: str, text: str, policies: Iterable[tuple[str, Obj]]) -> None:
-        now = time.monotonic()
         ours = self._deployer.namespace
         own = self._changes.run.owns
         told = [
@@ -452,4 +452,6 @@ class Watch:
             and not (api in CALICO and obj["metadata"]["name"].startswith(TWINS))
             and str(obj["metadata"].get("namespace") or ours).startswith(ours)
         ]
-        self._foreign += [Edit(at=now, what=text, policies=tuple(told))] if told else []
+        self._foreign += (
+            [Edit(at=time.monotonic(), what=text, policies=tuple(told))] if told else []
+        )

@@ -24,7 +24,7 @@ from conformance.model.facts import Facts
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of, revivals
 from conformance.undo.leftovers import Leftovers
-from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
+from conformance.undo.recovery import Recovered, Recovery
 from conformance.undo.rights import lacking_to_restore
 from conformance.undo.verify_connectivity import Disrupted, connectivity_problem
 
@@ -198,16 +198,8 @@ def recovery_of(
     kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]
 ) -> Recovery:
     """How this cluster is recovered in the name of ``run``."""
-    timings = settings.timings
-    patience = RecoveryPatience(
-        within=timings.run.journal,
-        delete=timings.windows.delete,
-        abandoned=timings.run.abandoned,
-        named_dead=timings.run.named_dead,
-        look_every=timings.run.lock_poll,
-    )
     healers = healers_of(Changes(kube, run), facts, settings)
-    return Recovery(kube, healers, patience, tell=tell, prefix=settings.namespaces_prefix)
+    return Recovery(kube, healers, settings.timings, tell=tell, prefix=settings.namespaces_prefix)
 
 
 def of_a_worker(

@@ -23,6 +23,7 @@ from conformance.kube.ownership import (
     removed_by_hand,
 )
 from conformance.model.change import ObjectRef
+from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo.cleanup import clean_up
 from conformance.undo.leftovers import LEASE, Leftovers, leftovers
@@ -62,22 +63,6 @@ class Recovered:
         return not (self.left or self.unreadable or wrong)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryPatience:
-    """The time limits of a recovery, in seconds."""
-
-    within: float
-    """For each step while the API server does not answer."""
-    delete: float
-    """For a namespace to go."""
-    abandoned: float
-    """Age from which a run of another machine, of which nothing more is heard, is taken for dead."""
-    named_dead: float
-    """At least so long a run that the user names as dead has not to renew its run lock."""
-    look_every: float
-    """Between two looks at the run lock of a run of another machine."""
-
-
 class Recovery:
     """Recovers one cluster.  ``tell`` gets a line about everything that is done, or waited for."""
 
@@ -85,7 +70,7 @@ class Recovery:
         self,
         kube: Kube,
         healers: Healers,
-        patience: RecoveryPatience,
+        timings: Timings,
         *,
         tell: Callable[[str], None],
         clock: Clock = SYSTEM_CLOCK,
@@ -95,7 +80,7 @@ class Recovery:
         self.prefix = prefix
         self.kube = kube
         self.healers = healers
-        self.patience = patience
+        self.timings = timings
         self._tell = tell
         self._clock = clock
         self._silent: set[tuple[str, str]] = set()
@@ -118,7 +103,7 @@ class Recovery:
             is_suspect = leftover.life is Life.UNKNOWN and self._is_suspect(leftover, age, named)
             if leftover.life is Life.DEAD or (
                 is_suspect
-                and self._is_silent(leftover.run, self.patience.named_dead if named else 0.0)
+                and self._is_silent(leftover.run, self.timings.run.named_dead if named else 0.0)
             ):
                 dead.append(leftover)
             elif leftover.life is Life.ALIVE or is_suspect:
@@ -127,7 +112,7 @@ class Recovery:
                 lines += leftover.doubts
                 lines.append(
                     f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
-                    f"not known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
+                    f"not known: nothing of it is touched before {self.timings.run.abandoned / 3600:g} h; remove it by  "
                     f"{removed_by_hand(leftover.run)}"
                 )
         return dead, lines
@@ -156,7 +141,7 @@ class Recovery:
         return (
             leftover.changed
             or leftover.only_doubts
-            or age > self.patience.abandoned
+            or age > self.timings.run.abandoned
             or leftover.run in self._given_up
             or (bool(named) and held_by(self.kube, named) is not None)
         )
@@ -177,7 +162,7 @@ class Recovery:
             self._journal(item, result, check)
         for item in dead:
             for line in clean_up(
-                self.kube, item.run, within=self.patience.delete, prefix=self.prefix
+                self.kube, item.run, within=self.timings.windows.delete, prefix=self.prefix
             ):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
@@ -227,7 +212,7 @@ class Recovery:
             lambda: held_by(self.kube, run),
             lambda now: now is not None and _version(now) == _version(lease),
             seconds=seconds,
-            every=self.patience.look_every,
+            every=self.timings.run.lock_poll,
             description=f"run {run} is silent",
             clock=self._clock,
         )
@@ -240,7 +225,7 @@ class Recovery:
         if not one.journal:
             return
         run = Ownership(one.run)
-        journal = Journal(self.kube, run, within=self.patience.within)
+        journal = Journal(self.kube, run, within=self.timings.run.journal)
         try:
             check()
             result.unreadable += one.unreadable
@@ -277,7 +262,7 @@ class Recovery:
                 if target.kind == "Node" and not after.doubts:
                     changes = Changes(self.kube, Ownership(one.run))
                     act = functools.partial(
-                        unmark, changes, target, name, within=self.patience.within
+                        unmark, changes, target, name, within=self.timings.run.journal
                     )
                     self._do(act, f"{where}, whose change is over: the mark is removed", result)
                     continue
