@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import OS, Pair, Workload
+from conformance.model.endpoint import SYSTEMS, Pair, Workload
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
@@ -55,10 +55,9 @@ class DemoPods:
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
     """Find the pods that the worker's tests share, again after a drain."""
-    systems: tuple[OS, ...] = ("linux", "windows")
     wishes = [
         Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
-        for os in systems
+        for os in SYSTEMS
         for kind in ("client", "server")
         for node in placement.covered(os)
     ]

@@ -208,15 +208,14 @@ class Drain:
         )
 
     def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
-        uid = pod["metadata"]["uid"]
-        options = {
-            "deleteOptions": {"preconditions": {"uid": uid}}
-        }  # no grace period: the pod's own counts
+        preconditions = {"uid": pod["metadata"]["uid"]}
         change = Change(
             verb="evict",
             target=_pod(pod),
             why=f"drains node {node}",
-            body=options,
+            body={
+                "deleteOptions": {"preconditions": preconditions}
+            },  # the pod's own grace period counts
             cluster_scoped_or_foreign=True,
         )
         while True:

@@ -285,9 +285,9 @@ class Felix:
             at_most=GONE_POLL,
         )
         if not settled.converged:
-            name = begun.pod["metadata"]["name"]
             raise EnvironmentBroken(
-                f"pod {name} with Felix of node {begun.node} is still there {settled.seconds:.0f} s after its deletion"
+                f"pod {begun.pod['metadata']['name']} with Felix of node {begun.node} is still there "
+                f"{settled.seconds:.0f} s after its deletion"
             )
 
     def _successor(self, begun: _Begun) -> tuple[str, float, str]:
@@ -476,5 +476,4 @@ def _told(pod: Obj) -> str:
 
 def os_of(facts: Facts) -> Callable[[str], OS]:
     """A node's operating system by its name."""
-    systems = {node.name: node.os for node in facts.nodes}
-    return systems.__getitem__
+    return {node.name: node.os for node in facts.nodes}.__getitem__

@@ -10,7 +10,6 @@ right after it, and each pod that was there has an HNS endpoint again in the end
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
@@ -23,6 +22,7 @@ from conformance.errors import (
     ProbeBroken,
     first_line,
 )
+from conformance.journal.journalling import Journalling
 from conformance.kube.client import Obj
 from conformance.pods.third_party import daemonset_of, is_own, label
 from conformance.probe.host import Hosts
@@ -38,14 +38,7 @@ class NetworkStays(EnvironmentBroken):
     """A node could not be emptied of other owners' pods, so that its HNS network was left as it is."""
 
 
-class Entries(Protocol):
-    """What announcing needs of the journal."""
-
-    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Note that a healer must run, unless the entry is closed."""
-
-
-def announce(journal: Entries, nodes: Sequence[str]) -> None:
+def announce(journal: Journalling, nodes: Sequence[str]) -> None:
     """Note, before the VNI is changed, that these Windows nodes' networks have to be looked at afterwards."""
     for node in nodes:
         journal.procedure(
@@ -130,8 +123,7 @@ class Procedure:
         except (EnvironmentBroken, MissingCapability) as refused:
             raise NetworkStays(first_line(refused)) from refused
         if before:
-            said = self._hosts.remove_hns_networks(node, before)
-            self._removed(node, before, said)
+            self._removed(node, before, self._hosts.remove_hns_networks(node, before))
         lost = list(
             {pod["metadata"]["uid"]: pod for pod in (*there, *self._drain.networked(node))}.values()
         )

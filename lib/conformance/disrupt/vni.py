@@ -86,16 +86,16 @@ class Vni:
 
     def vsid(self, node: str) -> int | None:
         """The VSID of a Windows node's pod network; None when there is no such network.  Raises ProbeBroken."""
-        networks = [
-            hns_network for hns_network in self._hosts.hns_networks(node) if hns_network.pods
-        ]
-        known = [
-            subnet.vsid
-            for network in networks
-            for subnet in network.subnets
-            if subnet.vsid is not None
-        ]
-        return known[0] if known else None
+        return next(
+            (
+                subnet.vsid
+                for network in self._hosts.hns_networks(node)
+                if network.pods
+                for subnet in network.subnets
+                if subnet.vsid is not None
+            ),
+            None,
+        )
 
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
         """Write it and wait until these nodes have it.
@@ -103,7 +103,7 @@ class Vni:
         Raises MissingCapability (it cannot be written here), EnvironmentBroken (a node was not given it in time).
         """
         before = self.configured()
-        daemonset = self._possible()
+        daemonset = self.possible()
         self._journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
         if self._facts.install.value != "operator":
             name = ObjectRef(
@@ -118,10 +118,6 @@ class Vni:
         return Delivery(
             vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows)
         )
-
-    def possible(self) -> None:
-        """Raises MissingCapability where a VNI cannot be delivered."""
-        self._possible()
 
     def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
         """Wait until these nodes have been given a VNI; seconds it took.
@@ -149,8 +145,8 @@ class Vni:
             late=f"VNI {vni} was not delivered to every node",
         )
 
-    def _possible(self) -> Obj:
-        """The DaemonSet on Windows."""
+    def possible(self) -> Obj:
+        """Return the DaemonSet on Windows.  Raise MissingCapability if no VNI can be delivered."""
         if not self._kube.discovery.serves(V3, "FelixConfiguration"):
             raise MissingCapability(
                 f"a VNI is written through {V3}, which is not served",

@@ -5,7 +5,7 @@ make so, decides nothing about the cluster.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Wavered
@@ -27,6 +27,19 @@ LOST = CLOSED | {Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER}
 """How a path ends that is lost."""
 
 
+@dataclass(frozen=True)
+class Times:
+    """When a path was asked first, and when it first behaved otherwise (``time.monotonic``)."""
+
+    since: float | None = None
+    """None: it is asked now."""
+    otherwise: float | None = None
+    """None: it never behaved otherwise."""
+
+
+NOW = Times()
+
+
 class Others(Protocol):
     """What is known of policies that are not the suite's."""
 
@@ -40,19 +53,27 @@ class Others(Protocol):
         seen: Literal["closed", "open"],
         *,
         protocol: str = "",
-        since: float | None = None,
-        otherwise: float | None = None,
+        times: Times = NOW,
         at: Side = "both",
         lasting: bool = False,
-        among: Sequence[ForeignPolicy] | None = None,
     ) -> str:
-        """Which could give what was seen; ``otherwise``: when this test saw it otherwise (``time.monotonic``).
+        """Return which could give what was seen; it may be gone since a look has found it.
 
-        ``since``: when that was asked first; one that a look found there since then may be gone by now.
         ``at``: the end at which the suite's own policies close it, since only there another can open it.
         ``lasting``: only those that were there before that, and still are as they were.
-        ``among``: these, and not those of the cluster.
         """
+
+    def blame(
+        self,
+        policies: Sequence[ForeignPolicy],
+        source: Workload,
+        target: Target,
+        seen: Literal["closed", "open"],
+        *,
+        protocol: str,
+        at: Side = "both",
+    ) -> str:
+        """Return which of these policies could give what was observed; empty: none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         """For each way which policy surely closes it; empty: none."""
@@ -77,6 +98,9 @@ class Nobody:
     exempt = ""
 
     def excuse(self, *way: object, **how: object) -> str:
+        return ""
+
+    def blame(self, policies: Sequence[ForeignPolicy], *way: object, **how: object) -> str:
         return ""
 
     def look(self) -> None:
@@ -118,21 +142,12 @@ def excused(
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
     side = "both" if want else at
-    since = seen[0].at - unix(0.0)
+    times = Times(seen[0].at - unix(0.0), otherwise)
     ways = [(target, protocol)]
     if attempt.target and any(one.verdict is Verdict.DNS_FAILED for one in seen):
         ways.append((RESOLVER, "UDP"))
     told = (
-        others.excuse(
-            source,
-            each,
-            seen_so,
-            protocol=by,
-            since=since,
-            otherwise=otherwise,
-            at=side,
-            lasting=lasting,
-        )
+        others.excuse(source, each, seen_so, protocol=by, times=times, at=side, lasting=lasting)
         for each, by in ways
     )
     return next(filter(None, told), "")

@@ -361,13 +361,13 @@ class _OfNode:
             for edit in self.kept.foreign
             if began - self._patience(path) <= edit.at <= began + 1
             and (
-                told := by.excuse(
+                told := by.blame(
+                    edit.policies,
                     source,
                     target,
                     "closed" if want else "open",
                     protocol=protocol,
                     at=at,
-                    among=edit.policies,
                 )
             )
         ]

@@ -196,7 +196,11 @@ class StreamExpect:
         told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
         opened = min((event.at for event, _ in state.timeline), default=now) - unix(0.0)
         by = context.others.excuse(
-            source, state.target, "closed", protocol="TCP", since=opened, otherwise=opened
+            source,
+            state.target,
+            "closed",
+            protocol="TCP",
+            times=others.Times(opened, otherwise=opened),
         )
         if told is not wrong or by:
             return (

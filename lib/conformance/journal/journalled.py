@@ -137,8 +137,9 @@ class Journalled:
         if found is None:
             raise EnvironmentBroken(f"{node.label} is not there: {why}")
         uid = str(found["metadata"].get("uid") or "")
-        held = dict(arguments)
-        entry = self._entry("procedure", why, node, uid=uid, procedure=name, arguments=held)
+        entry = self._entry(
+            "procedure", why, node, uid=uid, procedure=name, arguments=dict(arguments)
+        )
         self._check()
         if self.changes.dry_run:
             return entry

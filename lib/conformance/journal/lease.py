@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.errors import ClusterUnusable, LockLost, SuiteError
-from conformance.journal.liveness import Life
+from conformance.journal.liveness import Life, holds
 from conformance.journal.store import ensure_namespace
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -123,19 +123,14 @@ class RunLock:
             raise ClusterUnusable(
                 [f"the run lock ({RUN_LOCK.label}) cannot be taken: {error}"]
             ) from error
-        if settled.last is not None and settled.converged:
-            raise ClusterUnusable(
-                [
-                    f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"
-                ]
-            )
         if settled.last is not None:
-            raise ClusterUnusable(
-                [
-                    f"{settled.last} has the run lock ({RUN_LOCK.label}), and did not give it back within "
-                    f"{settled.seconds:.0f} s; wait for that run, or run without --allow-disruptive"
-                ]
+            so = (
+                " and is alive; wait for it to end"
+                if settled.converged
+                else f", and did not give it back within {settled.seconds:.0f} s; wait for that run, "
+                "or run without --allow-disruptive"
             )
+            raise ClusterUnusable([f"{settled.last} has the run lock ({RUN_LOCK.label}){so}"])
         self._keeper = threading.Thread(target=self._keep, name="run-lock", daemon=True)
         self._keeper.start()
 
@@ -281,6 +276,12 @@ class RunLock:
                         f"the run lock could not be renewed, trying again: {str(error).splitlines()[0]}"
                     )
                 failing = True
+
+
+def held_by(kube: Kube, run: str) -> Obj | None:
+    """Return the run lock while it is this run's; None otherwise."""
+    found = kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+    return found if found is not None and holds(found, run) else None
 
 
 def _change(verb: Any, why: str, body: Obj) -> Change:

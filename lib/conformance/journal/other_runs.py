@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from conformance.errors import SuiteError
 from conformance.journal import liveness
-from conformance.journal.lease import RUN_LOCK
+from conformance.journal.lease import held_by
 from conformance.journal.liveness import Life
 from conformance.journal.mark import believed
 from conformance.journal.record import Entry
@@ -90,25 +90,19 @@ class OtherRuns:
 
     def _lives(self, run: str, journal: Obj) -> bool:
         """Whether a run lives; one of another machine does if it renews its run lock, or gives it back."""
-        lease = self._lease(run)
+        lease = held_by(self._kube, run)
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:
             return life is Life.ALIVE
         version = lease["metadata"]["resourceVersion"]
         return until(
-            lambda: self._lease(run),
+            lambda: held_by(self._kube, run),
             lambda now: now is None or now["metadata"]["resourceVersion"] != version,
             within=float(lease["spec"].get("leaseDurationSeconds") or 0),
             every=LOOK_EVERY,
             description=f"run {run} renews its run lock",
             clock=self._clock,
         ).converged
-
-    def _lease(self, run: str) -> Obj | None:
-        found = self._kube.find(
-            RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
-        )
-        return found if found is not None and liveness.holds(found, run) else None
 
 
 def _node(entry: Entry) -> str:

@@ -43,7 +43,7 @@ NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED, Outcome.REFUSED)
 """Outcomes after which the cluster is not as it was, if a run of this suite wrote the entry."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Restored:
     """What was done about one entry."""
 
@@ -78,13 +78,11 @@ def restore(
     return [restorer.restore(entry) for entry in reversed(entries)]
 
 
+@dataclass(frozen=True)
 class _Restorer:
-    def __init__(self, journal: Journal, changes: Changes, healers: Healers) -> None:
-        self.journal = journal
-        self.changes = changes
-        self.healers = healers
-        self.kube = changes.kube
-        self.within = journal.within
+    journal: Journal
+    changes: Changes
+    healers: Healers
 
     def restore(self, entry: Entry) -> Restored:
         """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
@@ -92,7 +90,7 @@ class _Restorer:
             "patch": self._patched,
             "create": self._created,
             "procedure": self._proceeded,
-            "delete-owned-pod": lambda deleted: _told(
+            "delete-owned-pod": lambda deleted: Restored(
                 deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
             ),
         }
@@ -105,20 +103,20 @@ class _Restorer:
             if result.outcome not in (Outcome.FAILED, Outcome.REFUSED):
                 self.journal.mark(entry, "closed")
                 if entry.target and entry.act == "procedure":
-                    unmark(self.changes, entry.target, entry.mark_name, within=self.within)
+                    unmark(self.changes, entry.target, entry.mark_name, within=self.journal.within)
         except SuiteError as error:
             text = f"{result.text if result else stays(entry)}: {first_line(error)}"
-            return _told(entry, Outcome.FAILED, text, "once that is mended: pytest --restore")
+            return Restored(entry, Outcome.FAILED, text, "once that is mended: pytest --restore")
         return result
 
     def _patched(self, entry: Entry) -> Restored:
         assert entry.target is not None
-        target = within_reach(self.kube, entry.target, within=self.within)
+        target = within_reach(self.changes.kube, entry.target, within=self.journal.within)
         as_noted = target == entry.target
         for _ in range(CONFLICTS):
-            current = read(self.kube, target, within=self.within)
+            current = read(self.changes.kube, target, within=self.journal.within)
             if current is None:
-                return _told(
+                return Restored(
                     entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target)
                 )
             todo = [
@@ -126,7 +124,7 @@ class _Restorer:
             ]
             marks = mark_fields(current, entry.mark_name)
             if not todo and not marks:
-                return _told(entry, Outcome.UNCHANGED, entry.label)
+                return Restored(entry, Outcome.UNCHANGED, entry.label)
             if why := doubt(entry, current, as_noted=as_noted):
                 return self._refused(entry, why)
             foreign = [field for field in todo if content_at(current, field.path) != field.ours]
@@ -134,7 +132,7 @@ class _Restorer:
             if not self._put_back(target, [*ours, *marks], current):
                 continue
             return self._verified(entry, target, ours, foreign)
-        return _told(
+        return Restored(
             entry,
             Outcome.FAILED,
             f"{entry.label}: the object does not hold still",
@@ -148,7 +146,7 @@ class _Restorer:
         try:
             retry(
                 lambda: self.changes.patch(target, patch, "puts it back as it was", foreign=True),
-                within=self.within,
+                within=self.journal.within,
                 description=f"put back {target.label}",
             )
         except ApiRefused as refusal:
@@ -160,16 +158,16 @@ class _Restorer:
     def _verified(
         self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]
     ) -> Restored:
-        now = read(self.kube, target, within=self.within)
+        now = read(self.changes.kube, target, within=self.journal.within)
         wrong = [
             field for field in ours if now is None or content_at(now, field.path) != field.before
         ]
         if wrong:
             found = "; ".join(
-                f"{field.label} is {_shown(field, now)}, was {_shown_before(field)}"
+                f"{field.label} is {_shown(field, now)}, was {shown(field, field.before)}"
                 for field in wrong
             )
-            return _told(
+            return Restored(
                 entry,
                 Outcome.FAILED,
                 f"{target.label}: after putting it back {found}",
@@ -177,49 +175,51 @@ class _Restorer:
             )
         if foreign:
             found = "; ".join(
-                f"{field.label} was {_shown_before(field)}, was set to {shown(field, field.ours)} by this suite "
+                f"{field.label} was {shown(field, field.before)}, was set to {shown(field, field.ours)} by this suite "
                 f"and is now {_shown(field, now)}"
                 for field in foreign
             )
-            return _told(
+            return Restored(
                 entry,
                 Outcome.CONFLICT,
                 f"{target.label}: {found}: somebody else's value is left",
                 _look(target),
             )
         if not ours:
-            return _told(entry, Outcome.UNCHANGED, entry.label)
-        found = ", ".join(f"{field.label} is {_shown_before(field)} again" for field in ours)
-        return _told(entry, Outcome.RESTORED, f"{target.label}: {found}")
+            return Restored(entry, Outcome.UNCHANGED, entry.label)
+        found = ", ".join(f"{field.label} is {shown(field, field.before)} again" for field in ours)
+        return Restored(entry, Outcome.RESTORED, f"{target.label}: {found}")
 
     def _created(self, entry: Entry) -> Restored:
         assert entry.target is not None
         target = entry.target
-        current = read(self.kube, entry.target, within=self.within)
+        current = read(self.changes.kube, entry.target, within=self.journal.within)
         if current is None or current["metadata"].get("deletionTimestamp"):
-            return _told(entry, Outcome.UNCHANGED, f"{target.label} is gone")
+            return Restored(entry, Outcome.UNCHANGED, f"{target.label} is gone")
         if why := doubt(entry, current) or (
             "" if self.changes.run.owns(current) else "it has not the run's labels"
         ):
             return self._refused(entry, why)
         retry(
             lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
-            within=self.within,
+            within=self.journal.within,
             description=f"remove {target.label}",
         )
-        self.changes.waits.gone(target, within=self.within)
-        return _told(entry, Outcome.RESTORED, f"{target.label}, which this suite made, is removed")
+        self.changes.waits.gone(target, within=self.journal.within)
+        return Restored(
+            entry, Outcome.RESTORED, f"{target.label}, which this suite made, is removed"
+        )
 
     def _proceeded(self, entry: Entry) -> Restored:
         heal = self.healers.get(entry.procedure)
         if heal is None:
             known = ", ".join(sorted(self.healers)) or "none"
             hand = f"undo it by hand: nothing here knows how (there are: {known})"
-            return _told(entry, Outcome.FAILED, entry.label, hand)
+            return Restored(entry, Outcome.FAILED, entry.label, hand)
         assert entry.target is not None
-        node = read(self.kube, entry.target, within=self.within)
+        node = read(self.changes.kube, entry.target, within=self.journal.within)
         if node is None:
-            return _told(
+            return Restored(
                 entry, Outcome.CONFLICT, f"{entry.label}: the node is gone", _look(entry.target)
             )
         if why := doubt(entry, node):
@@ -233,24 +233,21 @@ class _Restorer:
         ) as error:  # a healer that is broken must not keep the others from being run
             first = (str(error).splitlines() or [""])[0]
             hand = f"undo {entry.procedure} by hand, then pytest --restore"
-            return _told(
+            return Restored(
                 entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand
             )
-        return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
+        return Restored(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 
     def _refused(self, entry: Entry, why: str) -> Restored:
         """Leave an entry and what it names alone, and say how both are dealt with by hand."""
         where = self.journal.ref
         forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
-        undo = by_hand(entry)
         todo = f"no run of this suite wrote that; remove it: {forget}"
-        if undo:
+        if undo := by_hand(entry):
             todo = f"if a run of yours made the change: {undo}; then: {forget}"
-        return _told(entry, Outcome.REFUSED, f"{_cut(entry.label)}: {why}; nothing was done", todo)
-
-
-def _told(entry: Entry, outcome: Outcome, text: str, by_hand: str = "") -> Restored:
-    return Restored(entry=entry, outcome=outcome, text=text, by_hand=by_hand)
+        return Restored(
+            entry, Outcome.REFUSED, f"{_cut(entry.label)}: {why}; nothing was done", todo
+        )
 
 
 def _look(target: ObjectRef) -> str:
@@ -260,10 +257,6 @@ def _look(target: ObjectRef) -> str:
 
 def _shown(field: Field, obj: Obj | None) -> str:
     return shown(field, content_at(obj or {}, field.path))
-
-
-def _shown_before(field: Field) -> str:
-    return shown(field, field.before)
 
 
 def _cut(text: str, length: int = 300) -> str:

@@ -1,6 +1,7 @@
 """Retries of requests that must succeed although the API server has short outages, within a deadline."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from conformance.errors import EnvironmentBroken
@@ -16,14 +17,12 @@ PAUSE = 0.5
 """s.  Between two tries."""
 
 
+@dataclass(frozen=True)
 class _Later(Generic[T]):
     """The outcome of one try: a result, or an error that may be temporary."""
 
-    def __init__(
-        self, result: T | None = None, error: ApiRefused | ApiUnreachable | None = None
-    ) -> None:
-        self.result = result
-        self.error = error
+    result: T | None = None
+    error: ApiRefused | ApiUnreachable | None = None
 
 
 def retry(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.journal.record import Entry, EntryState, dump, load
@@ -66,7 +65,11 @@ class Journal:
             entry = replace(entry, at=now, worker=self.run.worker)
         if entry.state != "intended":  # it was made, or is put back, whatever becomes of the note
             self._remember(entry)
-        self._retry(lambda: self._put(entry), f"write to {self.ref.label} before {entry.label}")
+        retry(
+            lambda: self._put(entry),
+            within=self.within,
+            description=f"write to {self.ref.label} before {entry.label}",
+        )
         self._remember(entry)
         return entry
 
@@ -170,10 +173,7 @@ class Journal:
                 if refusal.code != 409:  # somebody has just written to it
                     raise
 
-        self._retry(attempt, f"remove {self.ref.label}")
-
-    def _retry(self, act: Callable[[], Any], description: str) -> Any:
-        return retry(act, within=self.within, description=description)
+        retry(attempt, within=self.within, description=f"remove {self.ref.label}")
 
 
 def ensure_namespace(kube: Kube, run: Ownership) -> None:

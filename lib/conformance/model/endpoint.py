@@ -9,6 +9,7 @@ from typing import Literal
 from conformance.model.builds import build_name
 
 OS = Literal["linux", "windows"]
+SYSTEMS: tuple[OS, ...] = ("linux", "windows")
 Protocol = Literal["tcp", "udp"]
 
 

@@ -75,36 +75,21 @@ class Clusters:
         )
         access = _access(connection)
         profile = f"lab {choice.profile or 'default'}, " if self._lab else ""
-        label = f"{profile}{access.server}, {access.where}"
-        return replace(connection, label=label)
+        return replace(connection, label=f"{profile}{access.server}, {access.where}")
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         from conformance.facts.consent import not_opted_in
-        from conformance.facts.detect import detect
         from conformance.facts.installed import installed
-        from conformance.facts.preflight import lacking_rights, preflight
+        from conformance.facts.preflight import lacking_rights
         from conformance.facts.rights import lacking
         from conformance.journal.lease import LOCK_RIGHTS
         from conformance.kube.prepared import needed, usable
-        from conformance.pods.placement import Placement
         from conformance.run.limits import room_on_windows
         from conformance.run.policies_there import beforehand
 
         door = self._connected(connection, settings)
         try:
-            facts = _judged(detect(door, evidence="field"), connection, settings)
-            reasons = self._recover(door, facts, connection, settings)
-            facts = (
-                _judged(detect(door, evidence="field"), connection, settings)
-                if self._recovered
-                else facts
-            )
-            try:
-                preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
-            except ClusterUnusable as error:
-                reasons += error.reasons
-            if reasons:
-                raise ClusterUnusable(reasons)
+            facts = self._usable(door, connection, settings)
             prefix = settings.namespaces_prefix
             prepared, problems = usable(door, prefix) if prefix else (0, [])
             if problems:
@@ -140,6 +125,27 @@ class Clusters:
         except ApiUnreachable as error:
             raise ClusterUnusable([first_contact(door.access, error)]) from None
 
+    def _usable(self, door: Kube, connection: Connection, settings: Settings) -> Facts:
+        """Return the facts of a cluster, once what dead runs changed is put back.
+
+        Raises ClusterUnusable with every reason why no run can begin.
+        """
+        from conformance.facts.detect import detect
+        from conformance.facts.preflight import preflight
+        from conformance.pods.placement import Placement
+
+        facts = _judged(detect(door, evidence="field"), connection, settings)
+        reasons = self._recover(door, facts, connection, settings)
+        if self._recovered:
+            facts = _judged(detect(door, evidence="field"), connection, settings)
+        try:
+            preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
+        except ClusterUnusable as error:
+            reasons += error.reasons
+        if reasons:
+            raise ClusterUnusable(reasons)
+        return facts
+
     def _recover(
         self, door: Kube, facts: Facts, connection: Connection, settings: Settings
     ) -> list[str]:
@@ -155,8 +161,14 @@ class Clusters:
             self._recovered = not settings.reads_only
             print(line, file=sys.stderr)
 
-        named = _named_by(connection)
-        return before_a_run(door, facts, settings, process=self._process, named_by=named, tell=tell)
+        return before_a_run(
+            door,
+            facts,
+            settings,
+            process=self._process,
+            named_by=_named_by(connection),
+            tell=tell,
+        )
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
         if connection.how == "lab":
@@ -194,10 +206,14 @@ class Clusters:
         from conformance.journal import liveness
         from conformance.journal.lease import LockTimings, RunLock
 
-        timings = LockTimings.of(settings.timings.run)
-        owner = Ownership(settings.run_id, settings.worker, self._process)
-        door = self._connected(connection, settings)
-        return RunLock(door, owner, timings, tell=tell, progress=progress, life=liveness.of_maker)
+        return RunLock(
+            self._connected(connection, settings),
+            Ownership(settings.run_id, settings.worker, self._process),
+            LockTimings.of(settings.timings.run),
+            tell=tell,
+            progress=progress,
+            life=liveness.of_maker,
+        )
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         from conformance.journal import Journal

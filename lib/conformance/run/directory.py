@@ -62,7 +62,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        shared = (
+        for folder in (
             run.locks,
             run.slots,
             run.plans,
@@ -71,8 +71,9 @@ class RunDirectory:
             run.probing,
             run.images,
             run.late,
-        )
-        for folder in (*shared, run.unrestored, run.changes):
+            run.unrestored,
+            run.changes,
+        ):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"
@@ -154,7 +155,7 @@ class RunDirectory:
 
     def write(self, folder: Path, worker: str, content: Any) -> None:
         """What a worker has to say, in the folder of such things; written whole or not at all."""
-        _write_whole(folder / f"{worker}.json", content)
+        write_whole(folder / f"{worker}.json", content)
 
     def read(self, folder: Path) -> list[Any]:
         """What workers have said there that came so far."""
@@ -162,7 +163,7 @@ class RunDirectory:
 
     def write_node_fact(self, name: str, node: str, fact: Any) -> None:
         """What a worker has found out about a node: ``dsr`` or ``update``."""
-        _write_whole(self.shared / f"{name}-{node}.json", fact)
+        write_whole(self.shared / f"{name}-{node}.json", fact)
 
     def read_node_facts(self, name: str) -> dict[str, Any]:
         """By node, what workers have found out."""
@@ -175,7 +176,7 @@ class RunDirectory:
         return self.plans / "problem.txt"
 
 
-def _write_whole(target: Path, content: Any) -> None:
+def write_whole(target: Path, content: Any) -> None:
     """Written whole or not at all; several processes may write the same at once, and the last one counts."""
     fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))

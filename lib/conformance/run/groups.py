@@ -28,10 +28,9 @@ class Group:
 
     def __str__(self) -> str:
         """``12 claims (Network policy): it writes Calico policies, ...; install Calico's API server ...``."""
-        few = len(self.claims) <= NAMED
         who = (
             ", ".join(self.claims)
-            if few
+            if len(self.claims) <= NAMED
             else f"{len(self.claims)} claims ({', '.join(self.areas)})"
         )
         return f"{who}: {self.reason}{f'; {self.remedy}' if self.remedy else ''}"

@@ -23,7 +23,7 @@ from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.decision import Half, Side, decisions_about
+from conformance.model.decision import Side, decisions_about
 from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
@@ -55,6 +55,11 @@ class Asked:
     outcome: Outcome
     again: Outcome | None = None
     """The same from rest, where the first was a difference."""
+
+    @property
+    def want(self) -> bool:
+        """Whether its path is to be open."""
+        return self.outcome.path.want
 
     @property
     def row(self) -> tuple[Try, ...]:
@@ -123,10 +128,8 @@ class InWorld(Session):
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
-        opened = {_key(one.cell) for one in asked if one.outcome.held and one.outcome.path.want}
-        past = [
-            one for one in past if not one.outcome.path.want and _key(one.cell) in opened
-        ]  # which its edit opened
+        opened = {_key(one.cell) for one in asked if one.outcome.held and one.want}
+        past = _to_be_closed([one for one in past if _key(one.cell) in opened])
         self._say([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking ----------------------------------------------------------------------------------------------------
@@ -149,24 +152,24 @@ class InWorld(Session):
             self._path(one, self._rule(one, agree=1), want=True)
             for one in self._cells(self.world, whosever=True)
         ]
-        wrong = [one for one in self._ask(paths) if not one.held]
-        if wrong and isinstance(wrong[0].standing, Broken):
-            raise wrong[0].standing.error
-        if wrong:
-            attempt = wrong[0].path.attempt
-            seen = wrong[0].seen
-            told = message.explanation(
-                self.context.claims,
-                attempt,
-                expected="CONNECTED",
-                because="no world's policies are there",
-                seen=seen,
-                seconds=wrong[0].path.seconds,
-                further={"do": advice.open_path(attempt, seen)},
-            )
-            raise ControlBroken(
-                message.of_control(told, f"{when} {self.world.name}"), attempt.label, seen
-            )
+        wrong = next((one for one in self._ask(paths) if not one.held), None)
+        if wrong is None:
+            return
+        if isinstance(wrong.standing, Broken):
+            raise wrong.standing.error
+        attempt = wrong.path.attempt
+        told = message.explanation(
+            self.context.claims,
+            attempt,
+            expected="CONNECTED",
+            because="no world's policies are there",
+            seen=wrong.seen,
+            seconds=wrong.path.seconds,
+            further={"do": advice.open_path(attempt, wrong.seen)},
+        )
+        raise ControlBroken(
+            message.of_control(told, f"{when} {self.world.name}"), attempt.label, wrong.seen
+        )
 
     def _stage(self, world: World, before: Mapping[Key, Verdict], *, decides: bool) -> list[Asked]:
         """Bring it into force and ask every cell.
@@ -176,47 +179,51 @@ class InWorld(Session):
         cells = self._cells(world)
         seats = self.ground.seats
         self._show(world)
-        changed = {
-            _key(cell)
-            for cell in cells
-            if before.get(_key(cell), cell.expected) is not cell.expected
-        }
+        changed = _changed(cells, before)
         opening = [
             cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
         ]
-        unseen = [one for one in self._asked(opening, agree=1) if not one.outcome.held]
-        if unseen:  # what agrees with the past says nothing before the change was seen
-            return unseen
+        if unseen := _not_held(self._asked(opening, agree=1)):
+            return unseen  # what agrees with the past says nothing before the change was seen
         if before:
             self._rest(seats.latency)
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._asked(cells, agree=agree)
-        closed = [one for one in asked if not one.outcome.path.want]
-        closing = [one for one in closed if _key(one.cell) in changed]
-        unseen = [one for one in closing if not one.outcome.held]
-        if unseen:
+        closing = _to_be_closed([one for one in asked if _key(one.cell) in changed])
+        if unseen := _not_held(closing):
             return unseen
-        if any(
-            one.late for one in closing
-        ):  # rows of what was closed before may be of before the change
-            left = [one.cell for one in closed if _key(one.cell) not in changed]
-            closed = [*closing, *self._asked(left, agree=agree)]
-        seen = began + max(
-            (one.row[0].at for one in (closing if before else closed) if one.row), default=0.0
-        )
+        closed = self._closed(asked, closing, agree)
+        seen = began + _last_agreement(closing if before else closed)
         if not before:
             seats.latencies.append(seen)
-        opened = [one for one in asked if one.outcome.path.want]
-        barrier = max(seen, 2 * seats.latency)
-        early = [
-            one for one in opened if decides and one.row and began + one.row[-OPEN].at < barrier
-        ]
-        if early:  # before an edit they are controls
-            self._rest(barrier)
-            again = self._asked([one.cell for one in early], agree=agree)
-            opened = [one for one in opened if one not in early] + again
+        opened = [one for one in asked if one.want]
+        if decides:  # before an edit they are controls
+            opened = self._past_barrier(opened, began, max(seen, 2 * seats.latency))
         return [*closed, *opened]
+
+    def _closed(self, asked: Sequence[Asked], closing: Sequence[Asked], agree: int) -> list[Asked]:
+        """Return the closed cells.
+
+        Where ``closing`` ones closed late, the others are asked again: what was observed of
+        these may be of before the change.
+        """
+        closed = _to_be_closed(asked)
+        if not any(one.late for one in closing):
+            return closed
+        left = [one.cell for one in closed if one not in closing]
+        return [*closing, *self._asked(left, agree=agree)]
+
+    def _past_barrier(self, opened: Sequence[Asked], began: float, barrier: float) -> list[Asked]:
+        """Return the open cells, of which those that agreed before the barrier are asked again.
+
+        ``began``: seconds from the newest change to when they were asked.
+        """
+        early = [one for one in opened if one.row and began + one.row[-OPEN].at < barrier]
+        if early:
+            self._rest(barrier)
+        again = self._asked([one.cell for one in early])
+        return [*(one for one in opened if one not in early), *again]
 
     def _rest(self, seconds: float) -> None:
         """Wait until so many have passed since the newest change."""
@@ -314,8 +321,7 @@ class InWorld(Session):
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """What decides a cell; ``agree``: so many tries alone, with no time between them."""
         source = self.ground.seats.pod(cell.source)
-        target = self.ground.seats.pod(cell.destination)
-        rule = self._between(source, target)
+        rule = self._between(source, self.ground.seats.pod(cell.destination))
         give_up = self.timings.of(source.os).tcp_give_up
         if held:
             return rule.for_single_packets(give_up) if cell.protocol == "UDP" else rule
@@ -333,8 +339,7 @@ class InWorld(Session):
         there = list(self.ground.seats.bystanders.values())
         ring = []
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
-            target = following.tcp(ECHO_PORT)
-            attempt = self.attempt(pod, target)
+            attempt = self.attempt(pod, following.tcp(ECHO_PORT))
             ring.append(Path(attempt, True, replace(self._between(pod, following), agree=1)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
@@ -344,20 +349,7 @@ class InWorld(Session):
         """Say of each cell what it decides for its claim; raises the worst."""
         found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
         for one, verdict, reason in found:
-            attempt = one.outcome.path.attempt
-            half: Half = "open" if one.outcome.path.want else "closed"
-            line = reason.partition("\n")[0]
-            symptom = (one.outcome.expected, one.outcome.observed)
-            seen = decisions_about(
-                attempt.source,
-                attempt.target,
-                verdict,
-                line,
-                half,
-                enforced_at=one.side,
-                symptom=symptom,
-            )
-            self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
+            self._keep(one, verdict, reason.partition("\n")[0])
         self.context.record(
             "seconds until policies had closed what they close", round(self.ground.seats.latency, 3)
         )
@@ -368,19 +360,40 @@ class InWorld(Session):
         if wrong or unsure:
             self.context.attach("matrix", table([one.outcome for one in asked]))
         if wrong:
-            (first, reason), also = wrong[0], [one for one, _ in wrong[1:]]
-            so = f"{NOT_HONOURED}; {first.by}" if NOT_HONOURED in reason else first.by
-            every = [seen for one, _ in wrong for seen in one.outcome.seen]
-            error = Nonconformance(self._told(first, so, because, also), every)
-            error.paths = [one.outcome.path.attempt for one, _ in wrong]
-            raise error
-        for broken in (
-            one.outcome.standing.error for one in unsure if isinstance(one.outcome.standing, Broken)
-        ):
-            raise broken
+            raise self._violation(wrong, because)
+        for one in unsure:
+            if isinstance(one.outcome.standing, Broken):
+                raise one.outcome.standing.error
         if unsure:
-            told = self._told(unsure[0], UNSURE, because)
-            raise ControlBroken(told, unsure[0].outcome.label, unsure[0].outcome.seen)
+            raise ControlBroken(
+                self._told(unsure[0], UNSURE, because),
+                unsure[0].outcome.label,
+                unsure[0].outcome.seen,
+            )
+
+    def _keep(self, one: Asked, verdict: ClaimVerdict, reason: str) -> None:
+        """Keep what a cell decides for its claim."""
+        attempt = one.outcome.path.attempt
+        seen = decisions_about(
+            attempt.source,
+            attempt.target,
+            verdict,
+            reason,
+            "open" if one.want else "closed",
+            enforced_at=one.side,
+            symptom=(one.outcome.expected, one.outcome.observed),
+        )
+        self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
+
+    def _violation(self, wrong: Sequence[tuple[Asked, str]], because: str) -> Nonconformance:
+        """The error about cells that are wrong, each with the reason."""
+        first, reason = wrong[0]
+        cells = [one for one, _ in wrong]
+        so = f"{NOT_HONOURED}; {first.by}" if NOT_HONOURED in reason else first.by
+        every = [seen for one in cells for seen in one.outcome.seen]
+        error = Nonconformance(self._told(first, so, because, cells[1:]), every)
+        error.paths = [one.outcome.path.attempt for one in cells]
+        return error
 
     def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
         """What a cell decides, and why."""
@@ -399,10 +412,9 @@ class InWorld(Session):
         if not sure:
             return verdict, f"{UNSURE}: {outcome.reason(because)}"
         if limitation:
-            state = cell.promised.value
             return (
                 verdict,
-                f"{outcome.label} is {state}, as policies promise, although it is documented not to be",
+                f"{outcome.label} is {cell.promised.value}, as policies promise, although it is documented not to be",
             )
         return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
 
@@ -441,6 +453,26 @@ def differs(outcome: Outcome) -> bool:
         as_wanted(seen, not outcome.path.want) for seen in newest
     )
     return isinstance(outcome.standing, Wrong) and agreed
+
+
+def _changed(cells: Sequence[Cell], before: Mapping[Key, Verdict]) -> set[Key]:
+    """Cells of which something else was expected before."""
+    return {
+        _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
+    }
+
+
+def _not_held(asked: Sequence[Asked]) -> list[Asked]:
+    return [one for one in asked if not one.outcome.held]
+
+
+def _to_be_closed(asked: Sequence[Asked]) -> list[Asked]:
+    return [one for one in asked if not one.want]
+
+
+def _last_agreement(asked: Sequence[Asked]) -> float:
+    """Seconds until the last of these paths was as it is to be; 0: none was asked."""
+    return max((one.row[0].at for one in asked if one.row), default=0.0)
 
 
 def _key(cell: Cell) -> Key:

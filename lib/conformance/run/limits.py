@@ -7,6 +7,7 @@ reserved) and memory limit a node.  What cannot be read bounds nothing.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from conformance.facts.rights import RBAC_ROLES
 from conformance.kube.client import Kube, Obj
@@ -46,33 +47,37 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
     usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
     try:
         nodes = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Node")}
-        pods = [
-            obj["spec"]
-            for obj in kube.objects("v1", "Pod")
-            if (obj.get("status") or {}).get("phase") not in _ENDED
-            and (obj.get("spec") or {}).get("nodeName")
-        ]
+        pods = kube.objects("v1", "Pod")
     except ApiRefused:
         return {}
+    on_node: dict[str, list[Obj]] = {}
+    for pod in pods:
+        spec = pod.get("spec") or {}
+        if (pod.get("status") or {}).get("phase") not in _ENDED:
+            on_node.setdefault(spec.get("nodeName") or "", []).append(spec)
     in_blocks = _unallocated(kube)
-    found = {}
-    for name in sorted(usable & set(nodes)):
-        allocatable = (nodes[name].get("status") or {}).get("allocatable") or {}
-        here = [spec for spec in pods if spec["nodeName"] == name]
-        left = int(allocatable.get("pods") or LARGEST) - len(here)
-        memory = _mebibytes(str(allocatable["memory"])) if "memory" in allocatable else None
-        containers = [container for spec in here for container in spec.get("containers") or ()]
-        taken = sum(_mebibytes(_requested(container, "memory")) for container in containers)
-        if VPC_ADDRESSES in allocatable:
-            in_vpc = int(allocatable[VPC_ADDRESSES]) - sum(
-                int(_requested(container, VPC_ADDRESSES)) for container in containers
-            )
-            left = min(left, in_vpc)
-        found[name] = Room(
-            addresses=max(0, min(left, in_blocks.get(name, LARGEST))),
-            memory=max(0, memory - taken) if memory is not None else None,
+    return {
+        name: _room(
+            (nodes[name].get("status") or {}).get("allocatable") or {},
+            on_node.get(name, []),
+            in_blocks.get(name, LARGEST),
         )
-    return found
+        for name in sorted(usable & set(nodes))
+    }
+
+
+def _room(allocatable: Mapping[str, Any], pods: Sequence[Obj], in_blocks: int) -> Room:
+    """Return what a node has left beside its pods (specs) and the free addresses of its blocks."""
+    containers = [container for spec in pods for container in spec.get("containers") or ()]
+    left = [in_blocks, int(allocatable.get("pods") or LARGEST) - len(pods)]
+    if VPC_ADDRESSES in allocatable:
+        taken = sum(int(_requested(container, VPC_ADDRESSES)) for container in containers)
+        left.append(int(allocatable[VPC_ADDRESSES]) - taken)
+    memory = None
+    if "memory" in allocatable:
+        taken = sum(_mebibytes(_requested(container, "memory")) for container in containers)
+        memory = max(0, _mebibytes(str(allocatable["memory"])) - taken)
+    return Room(addresses=max(0, min(left)), memory=memory)
 
 
 def workers_for(
@@ -99,8 +104,9 @@ def workers_for(
     if busy:
         allowed[f"{busy}, which the lab shares"] = bounds.at_least
     if files is not None:
-        told = f"{files:,} open files of the lab (ulimit -Hn), {bounds.files} a worker"
-        allowed[told] = max(0, files - bounds.lab_files) // bounds.files
+        allowed[f"{files:,} open files of the lab (ulimit -Hn), {bounds.files} a worker"] = (
+            max(0, files - bounds.lab_files) // bounds.files
+        )
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:

@@ -9,26 +9,16 @@ what detection read from logs and arguments counts (:mod:`conformance.facts.dsr`
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken, first_line
 from conformance.facts import dsr
 from conformance.model.facts import Fact, Facts
+from conformance.probe.host import Hosts
 from conformance.run.node_memory import NodeMemory
 
 PROGRAM = "kube-proxy.exe"
 READ = f"command line of {PROGRAM}"
 """How the source of what was read on a node begins."""
-
-
-class Hosts(Protocol):
-    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
-
-    def command_lines(self, node: str, program: str) -> list[str]:
-        """Command lines of a program's processes on a Windows node."""
-
-    def file(self, node: str, path: str) -> str:
-        """Text of a file of a Windows node."""
 
 
 class NodeDsr:

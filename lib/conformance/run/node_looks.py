@@ -5,12 +5,12 @@ HostProcess pod that kube-proxy's command line is read in reads this too, once f
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from conformance.errors import SuiteError, first_line
 from conformance.facts import cni_config
-from conformance.model.facts import Fact, Facts
-from conformance.model.host import HnsNetwork
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.probe.host import Hosts
 from conformance.run.node_memory import NodeMemory
 
 T = TypeVar("T")
@@ -27,22 +27,6 @@ BY_HAND = "\\calicowindows\\"
 """In the path of Calico's program where its scripts installed it as services."""
 READ = ("calico", "cni", "ipam", "plane", "install", "differences")
 """What is learnt of a node."""
-
-
-class Hosts(Protocol):
-    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
-
-    def calico_program(self, node: str) -> tuple[str, str]:
-        """Path and version of what runs as Felix on a Windows node."""
-
-    def cni_configuration(self, node: str) -> str:
-        """Text of a Windows node's CNI configuration."""
-
-    def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node."""
-
-    def differences(self, node: str) -> dict[str, str]:
-        """What may differ between Windows nodes of one build."""
 
 
 class NodeLooks:
@@ -76,14 +60,24 @@ class NodeLooks:
     def _look(self, node: str, hosts: Hosts) -> Fact[bool]:
         facts = self._facts()
         own = next(item for item in facts.nodes if item.name == node)
-        path, version = _read(lambda: hosts.calico_program(node))
-        if not facts.calico_on(node).known:
-            told = (
-                f"{path.value} -v on node {node}" if path.value else f"no Felix runs on node {node}"
-            )
-            self._learn("calico", node, _found(version.value, told, facts.calico_on(node), version))
-        if not facts.install.known and path.value and BY_HAND in path.value.lower():
-            self._learn("install", node, Fact("manual", f"{path.value} runs on node {node}"))
+        self._look_at_calico(node, hosts, facts)
+        self._look_at_cni(own, hosts, facts)
+        self._look_at_plane(own, hosts)
+        self._learn("differences", node, _one(lambda: hosts.differences(node)))
+        return Fact(True, f"a look into node {node}")
+
+    def _look_at_calico(self, node: str, hosts: Hosts, facts: Facts) -> None:
+        program = _one(lambda: hosts.calico_program(node))
+        path, version = program.value or ("", "")
+        before = facts.calico_on(node)
+        if not before.known:
+            told = f"{path} -v on node {node}" if path else f"no Felix runs on node {node}"
+            self._learn("calico", node, _found(version, told, before, program))
+        if not facts.install.known and BY_HAND in path.lower():
+            self._learn("install", node, Fact("manual", f"{path} runs on node {node}"))
+
+    def _look_at_cni(self, own: NodeFacts, hosts: Hosts, facts: Facts) -> None:
+        node = own.name
         text = _one(lambda: hosts.cni_configuration(node))
         configuration = cni_config.on_node(text.value or "")
         where = (
@@ -97,19 +91,20 @@ class NodeLooks:
         ipam = facts.ipam_of(own)
         if not ipam.known:
             kind = str(cni.value) if cni.value in CLOUDS else configuration.ipam
-            self._learn(
-                "ipam",
-                node,
-                _found(kind, f"{where}, ipam {configuration.ipam or '(none)'}", ipam, text),
-            )
-        networks = _one(lambda: [network for network in hosts.hns_networks(node) if network.pods])
-        types = {network.type for network in networks.value or ()}
+            told = f"{where}, ipam {configuration.ipam or '(none)'}"
+            self._learn("ipam", node, _found(kind, told, ipam, text))
+
+    def _look_at_plane(self, own: NodeFacts, hosts: Hosts) -> None:
+        networks = _one(
+            lambda: [network for network in hosts.hns_networks(own.name) if network.pods]
+        )
+        there = networks.value or ()
+        types = {network.type for network in there}
         plane = PLANES.get(types.pop().lower(), "") if len(types) == 1 else ""
-        told = f"type of HNS network {', '.join(network.name for network in networks.value or ())} on node {node}"
+        names = ", ".join(network.name for network in there)
         if plane or not own.plane.known:
-            self._learn("plane", node, _found(plane, told, own.plane, networks))
-        self._learn("differences", node, _one(lambda: hosts.differences(node)))
-        return Fact(True, f"a look into node {node}")
+            told = f"type of HNS network {names} on node {own.name}"
+            self._learn("plane", own.name, _found(plane, told, own.plane, networks))
 
 
 def _found(value: str | None, where: str, before: Fact[str], read: Fact[Any]) -> Fact[str]:
@@ -118,14 +113,6 @@ def _found(value: str | None, where: str, before: Fact[str], read: Fact[Any]) ->
         Fact(value, where)
         if value
         else Fact(None, f"{before.source}; {where if read.known else read.source}")
-    )
-
-
-def _read(ask: Callable[[], tuple[str, str]]) -> tuple[Fact[str], Fact[str]]:
-    told = _one(ask)
-    path, version = told.value or ("", "")
-    return Fact(path, told.source), Fact(version, told.source) if told.known else Fact(
-        None, told.source
     )
 
 

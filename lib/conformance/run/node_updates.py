@@ -5,19 +5,12 @@ pod of a node, the node is asked too, once in a run; it decides nothing, so that
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from conformance.errors import SuiteError, first_line
 from conformance.facts.updates import KB
 from conformance.model.facts import Fact, Facts
+from conformance.probe.host import Hosts
 from conformance.run.node_memory import NodeMemory
-
-
-class Hosts(Protocol):
-    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
-
-    def updates(self, node: str) -> list[str]:
-        """KB numbers that a Windows node lists."""
 
 
 class NodeUpdates:

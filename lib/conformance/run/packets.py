@@ -76,16 +76,26 @@ def _told(data: bytes, vxlan_port: int) -> Iterator[str]:
     if fragment & 0x1FFF:
         yield " ".join([*words, f"later fragment, {length} bytes"])
         return
-    ports = (
-        struct.unpack_from(">HH", inside) if protocol in {6, 17, 132} and len(inside) >= 4 else ()
-    )
+    ports = _ports(protocol, inside)
+    carries = protocol == 17 and ports[1:] == (vxlan_port,) and len(inside) >= 16
     words += [f"{ports[0]} > {ports[1]}"] if ports else []
-    if protocol == 6 and len(inside) >= 14:
-        words.append("+".join(name for flag, name in FLAGS if inside[13] & flag) or "no flags")
-    if protocol == 1 and len(inside) >= 2:
-        words.append(f"type {inside[0]} code {inside[1]}")
-    carries = protocol == 17 and bool(ports) and ports[1] == vxlan_port and len(inside) >= 16
+    words += _details(protocol, inside)
     words += [f"VNI {int.from_bytes(inside[12:15], 'big')}"] if carries else []
     yield f"{' '.join(words)}, {length} bytes"
     if carries:
         yield from _told(inside[30:], vxlan_port)
+
+
+def _ports(protocol: int, inside: bytes) -> tuple[int, ...]:
+    """Ports of source and target; none where the protocol has none, or the packet ends before."""
+    has_ports = protocol in {6, 17, 132} and len(inside) >= 4
+    return struct.unpack_from(">HH", inside) if has_ports else ()
+
+
+def _details(protocol: int, inside: bytes) -> list[str]:
+    """TCP's flags, ICMP's type and code."""
+    if protocol == 6 and len(inside) >= 14:
+        return ["+".join(name for flag, name in FLAGS if inside[13] & flag) or "no flags"]
+    if protocol == 1 and len(inside) >= 2:
+        return [f"type {inside[0]} code {inside[1]}"]
+    return []

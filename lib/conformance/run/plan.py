@@ -11,7 +11,7 @@ from conformance.facts.rights import RBAC_ROLES
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
-from conformance.run.scheduler_lock import SHARED, Exclusivity, ExclusivityKind
+from conformance.run.scheduler_lock import SHARED, Exclusivity
 from conformance.settings import Settings
 from conformance.verdicts.prospect import ClaimPart, Prospect, applying
 
@@ -173,10 +173,6 @@ def _whole(changing: Sequence[Isolation]) -> bool:
     return any(isolation.kind is IsolationKind.DISRUPTIVE for isolation in changing)
 
 
-def _names(facts: Facts, os: OS) -> list[str]:
-    return [node.name for node in facts.by_os(os)]
-
-
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     """Which right the user lacks for a test, and how to get it; disruption that nobody asked for needs none."""
     asked = settings.disruptive or settings.not_disruptive
@@ -208,47 +204,64 @@ def by_kubernetes(
     }
     if not claims:
         return ""
-    names = ", ".join(sorted(claims))
-    return f"{CALICO_V3} is not served: {names} decided by the same policy as Kubernetes writes it, not by Calico's"
+    return (
+        f"{CALICO_V3} is not served: {', '.join(sorted(claims))} decided by the same policy as "
+        "Kubernetes writes it, not by Calico's"
+    )
 
 
 def _lack(
     needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool
 ) -> tuple[str, str] | None:
     """What is missing and how to get it; host access is found out when the pods are made."""
-    wanted: tuple[tuple[OS, int], ...] = (("linux", needs.linux), ("windows", needs.windows))
-    for os, count in wanted:
+    apis = facts.calico_apis
+    lacks = (
+        (
+            needs.v3_api and CALICO_V3 not in (apis.value or ()),
+            f"it needs the API {CALICO_V3}, which is not served ({apis.source})",
+            "install Calico's API server (operator: APIServer default)",
+        ),
+        (
+            needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings),
+            f"it writes Calico policies, and {CALICO_V3} is not served ({apis.source})",
+            "install Calico's API server, or name a calicoctl by --calicoctl=PATH",
+        ),
+        (
+            needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"),
+            "nothing in the cluster carries a VNI to Windows nodes: installation by "
+            f"{facts.install.value} ({facts.install.source}), where each host has its own "
+            "configuration of Calico",
+            "install Calico for Windows by its operator; by hand it is reinstalled to take another "
+            "VNI",
+        ),
+        (
+            needs.external_target and settings.external_target is None,
+            "it needs a host beyond the cluster that answers ping",
+            "name it by --external-target ADDRESS[:PORT]",
+        ),
+        (
+            needs.calicoctl and not settings.calicoctl,
+            "it needs calicoctl",
+            "name it by --calicoctl=PATH",
+        ),
+    )
+    missing = ((what, remedy) for is_missing, what, remedy in lacks if is_missing)
+    return _too_few_nodes(needs, facts, settings) or next(missing, None)
+
+
+def _too_few_nodes(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+    wanted: tuple[tuple[OS, str, int], ...] = (
+        ("linux", "Linux", needs.linux),
+        ("windows", "Windows", needs.windows),
+    )
+    for os, name, count in wanted:
         usable = [node.name for node in Placement(facts, settings.tolerations).usable(os)]
         if len(usable) < count:
-            name = "Windows" if os == "windows" else "Linux"
             return (
                 f"it needs {count} ready and schedulable {name} node{'s' if count > 1 else ''}, "
                 f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}",
                 f"run it on a cluster with {count}",
             )
-    served = CALICO_V3 in (facts.calico_apis.value or ())
-    if needs.v3_api and not served:
-        return f"it needs the API {CALICO_V3}, which is not served ({facts.calico_apis.source})", (
-            "install Calico's API server (operator: APIServer default)"
-        )
-    if needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings):
-        return (
-            f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})",
-            ("install Calico's API server, or name a calicoctl by --calicoctl=PATH"),
-        )
-    if needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"):
-        return (
-            "nothing in the cluster carries a VNI to Windows nodes: installation by "
-            f"{facts.install.value} ({facts.install.source}), where each host has its own configuration of Calico",
-            "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
-        )
-    if needs.external_target and settings.external_target is None:
-        return (
-            "it needs a host beyond the cluster that answers ping",
-            "name it by --external-target ADDRESS[:PORT]",
-        )
-    if needs.calicoctl and not settings.calicoctl:
-        return "it needs calicoctl", "name it by --calicoctl=PATH"
     return None
 
 
@@ -265,32 +278,23 @@ def assign_exclusivity(
     found = []
     for test in tests:
         wanted = isolation_of(test.parts, claims)
-        kinds = {isolation.kind for isolation in wanted}
-        runs = (
-            not (kinds & CHANGING or test.last)
-            or not prospect_of(test, claims, facts, settings).verdict
-        )
-        if not kinds & CHANGING or not runs:
-            found.append(Exclusivity(kind="last") if test.last and runs else SHARED)
+        changing = CHANGING & {isolation.kind for isolation in wanted}
+        if not (changing or test.last) or prospect_of(test, claims, facts, settings).verdict:
+            found.append(SHARED)
             continue
-        whole = IsolationKind.DISRUPTIVE in kinds
+        if not changing:
+            found.append(Exclusivity(kind="last"))
+            continue
         os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
-        number = dealt[os, test.one_node]
+        nodes = [settings.disruptive_node]
+        if not settings.disruptive_node:
+            nodes = _nodes(facts, settings, os, dealt[os, test.one_node])
         dealt[os, test.one_node] += 1
-        nodes = (
-            [settings.disruptive_node]
-            if settings.disruptive_node
-            else _nodes(facts, settings, os, number)
-        )
-        nodes = nodes[:1] if test.one_node else nodes
-        kind: ExclusivityKind = "cluster" if whole or not nodes else "node"
-        found.append(
-            Exclusivity(
-                kind=kind,
-                node=nodes[0] if nodes else "",
-                also=tuple(nodes[1:]) if kind == "node" else (),
-            )
-        )
+        if IsolationKind.DISRUPTIVE in changing or not nodes:
+            found.append(Exclusivity(kind="cluster", node=next(iter(nodes), "")))
+        else:
+            also = () if test.one_node else tuple(nodes[1:])
+            found.append(Exclusivity(kind="node", node=nodes[0], also=also))
     return found
 
 

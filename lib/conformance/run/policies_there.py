@@ -7,9 +7,13 @@ the same path behaved otherwise under it, unchanged (uid and resourceVersion), i
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 from conformance.errors import SuiteError
+from conformance.expect.others import NOW, Times
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import (
@@ -55,6 +59,7 @@ EXEMPT = (
     f"starts with '{NAMESPACE_PREFIX}' && has({RUN_LABEL})); Kubernetes, and why not by the label alone: "
     "docs/field-guide.md), or run where it does not apply"
 )
+DIRECTIONS: tuple[Direction, ...] = ("ingress", "egress")
 ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
 SEEN: tuple[Seen, ...] = ("closed", "open")
 WORDS = {"closed": ("may deny", "denies"), "open": ("may allow", "allows")}
@@ -85,61 +90,103 @@ class Look:
 
 def look(kube: Kube, own: Callable[[Obj], bool]) -> Look:
     """Read all kinds of policies that this cluster serves; staged ones decide nothing and are left out."""
-    unread = list[str]()
-    versions = list[str]()
-    calico = next(
-        (api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), None
+    calico = calico_api(kube)
+    reading = _Reading(kube, calico)
+    kinds = [
+        (KUBERNETES, "NetworkPolicy"),
+        *((calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy") if calico),
+        *admin_kinds(kube),
+    ]
+    found = reading.policies(kinds, own)
+    endpoints = reading.endpoints()
+    return Look(
+        policies=(
+            *found,
+            *(
+                (_of_host(calico, one), False)
+                for one in endpoints
+                if not _spec(one).get("profiles")
+            ),
+        ),
+        unread=tuple(reading.unread),
+        version=next(iter(reading.versions), ""),
+        kinds=tuple(kinds),
+        # without labels a HostEndpoint is an endpoint all the same
+        hosts={str(_spec(one).get("node")): labels_of(one) or {"": ""} for one in endpoints},
     )
 
-    def listed(api: str, kind: str) -> list[Obj]:
-        try:
-            found, version = kube.objects_at(api, kind)
-            versions.append(version)
-            return found
-        except ApiRefused as refusal:
-            right = (
-                f"the run's user may not list {kind} ({api}): bind manifests/rbac/read-only.yaml"
-            )
-            unread.append(right if refusal.forbidden else f"{kind} ({api}): {refusal.message}")
-        except SuiteError as error:
-            unread.append(f"{kind} ({api}): {str(error).splitlines()[0]}")
-        return []
 
-    tiers = {tier["metadata"]["name"]: tier for tier in (listed(calico, "Tier") if calico else [])}
-    wanted = [(KUBERNETES, "NetworkPolicy")]
-    wanted += (
-        [(calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy")] if calico else []
-    )
-    wanted += [
+def calico_api(kube: Kube) -> str:
+    """Return the API at which Calico's policies are read; empty where none is served."""
+    return next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), "")
+
+
+def admin_kinds(kube: Kube) -> list[tuple[str, str]]:
+    """Return API and kind of the administrators' policies that are served, newest API first."""
+    return [
         (api, kind)
         for api in ADMIN
         for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")
         if kube.discovery.serves(api, kind)
     ]
-    found = [
-        (_policy(api, kind, obj, tiers), own(obj))
-        for api, kind in wanted
-        for obj in listed(api, kind)
-        if not (api == calico and obj["metadata"]["name"].startswith(TWINS))
-    ]
-    if any(not mine and _chooses_by_labels(policy) for policy, mine in found):
-        sets = [one for kind in SETS for one in listed(str(calico), kind)]
+
+
+@dataclass
+class _Reading:
+    """Reads what decides paths on a cluster, and notes what cannot be read."""
+
+    kube: Kube
+    calico: str
+    """API of Calico's policies; empty where none is served."""
+    unread: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
+    """The cluster's resourceVersion at each list that was read."""
+
+    def listed(self, api: str, kind: str) -> list[Obj]:
+        """Return all objects of a kind; none where they cannot be read."""
+        try:
+            found, version = self.kube.objects_at(api, kind)
+        except ApiRefused as refusal:
+            right = (
+                f"the run's user may not list {kind} ({api}): bind manifests/rbac/read-only.yaml"
+            )
+            self.unread.append(right if refusal.forbidden else f"{kind} ({api}): {refusal.message}")
+        except SuiteError as error:
+            self.unread.append(f"{kind} ({api}): {str(error).splitlines()[0]}")
+        else:
+            self.versions.append(version)
+            return found
+        return []
+
+    def tiers(self) -> dict[str, Obj]:
+        """Return Calico's tiers by name."""
+        found = self.listed(self.calico, "Tier") if self.calico else []
+        return {tier["metadata"]["name"]: tier for tier in found}
+
+    def sets(self) -> list[Obj]:
+        """Return Calico's sets of networks."""
+        return [one for kind in SETS for one in self.listed(self.calico, kind)]
+
+    def policies(
+        self, kinds: Sequence[tuple[str, str]], own: Callable[[Obj], bool]
+    ) -> list[tuple[ForeignPolicy, bool]]:
+        """Return the policies of these kinds, each with whether it is the run's own."""
+        tiers = self.tiers()
         found = [
-            (_beside(policy, sets) if _chooses_by_labels(policy) else policy, mine)
-            for policy, mine in found
+            (_policy(api, kind, obj, tiers), own(obj))
+            for api, kind in kinds
+            for obj in self.listed(api, kind)
+            if not (api == self.calico and obj["metadata"]["name"].startswith(TWINS))
         ]
-    served = calico is not None and kube.discovery.serves(calico, "HostEndpoint")
-    endpoints = listed(str(calico), "HostEndpoint") if served else []
-    unlabelled = {"": ""}  # it is an endpoint all the same
-    hosts = {
-        str((one.get("spec") or {}).get("node")): labels_of(one) or unlabelled for one in endpoints
-    }
-    found += [
-        (_of_host(str(calico), one), False)
-        for one in endpoints
-        if not (one.get("spec") or {}).get("profiles")
-    ]
-    return Look(tuple(found), tuple(unread), versions[0] if versions else "", tuple(wanted), hosts)
+        if all(mine or not _chooses_by_labels(policy) for policy, mine in found):
+            return found
+        sets = self.sets()
+        return [(_beside(policy, sets), mine) for policy, mine in found]
+
+    def endpoints(self) -> list[Obj]:
+        """Return the HostEndpoints."""
+        served = self.calico and self.kube.discovery.serves(self.calico, "HostEndpoint")
+        return self.listed(self.calico, "HostEndpoint") if served else []
 
 
 def beforehand(kube: Kube, run: Ownership) -> Beforehand:
@@ -148,15 +195,14 @@ def beforehand(kube: Kube, run: Ownership) -> Beforehand:
     given = ({} if run.prefix else run.labels) | {"pod-security.kubernetes.io/enforce": "baseline"}
     space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})
     end = End(namespace=run.namespace, of_namespace=space)
-    directions: tuple[Direction, ...] = ("ingress", "egress")
     ways = [
         (
             "this run's pods",
             Way(direction=each, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)),
         )
-        for each in directions
+        for each in DIRECTIONS
     ]
-    closing, opening = (_told(found.foreign, ways, seen, surely=False) for seen in SEEN)
+    closing, opening = (_told(found.foreign, ways, seen) for seen in SEEN)
     return Beforehand(
         closing=closing,
         opening=opening,
@@ -165,13 +211,17 @@ def beforehand(kube: Kube, run: Ownership) -> Beforehand:
     )
 
 
+def _spec(obj: Obj) -> Obj:
+    return obj.get("spec") or {}
+
+
 def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignPolicy:
     meta = obj["metadata"]
-    spec = obj.get("spec") or {}
+    spec = _spec(obj)
     baseline = kind == "BaselineAdminNetworkPolicy" or str(spec.get("tier")) == "Baseline"
     tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT)
     there = tiers.get(tier) or {"metadata": {}}
-    known = there.get("spec") or {}
+    known = _spec(there)
     order = known.get("order")
     versions = [one["metadata"].get("resourceVersion") for one in (obj, there)]
     return ForeignPolicy(
@@ -191,27 +241,18 @@ def _policy(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignP
 
 def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
     """What a HostEndpoint without a profile does to its node by itself: whatever no policy allows is denied."""
-    node = (endpoint.get("spec") or {}).get("node")
-    spec = {"types": ["Ingress", "Egress"]}
-    return replace(_policy(api, "HostEndpoint", endpoint, {}), namespace=f"node {node}", spec=spec)
+    return replace(
+        _policy(api, "HostEndpoint", endpoint, {}),
+        namespace=f"node {_spec(endpoint).get('node')}",
+        spec={"types": ["Ingress", "Egress"]},
+    )
 
 
 def as_told(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
     """A policy as a watch tells it, beside its tier and the sets of networks that are there now."""
-
-    def listed(wanted: str) -> list[Obj]:
-        try:
-            return kube.objects(api, wanted)
-        except SuiteError:
-            return []
-
-    tiers = {tier["metadata"]["name"]: tier for tier in (listed("Tier") if api in CALICO else [])}
-    policy = _policy(api, kind, obj, tiers)
-    return (
-        _beside(policy, [one for each in SETS for one in listed(each)])
-        if _chooses_by_labels(policy)
-        else policy
-    )
+    reading = _Reading(kube, api if api in CALICO else "")
+    policy = _policy(api, kind, obj, reading.tiers())
+    return _beside(policy, reading.sets()) if _chooses_by_labels(policy) else policy
 
 
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
@@ -223,10 +264,12 @@ def _chooses_by_labels(policy: ForeignPolicy) -> bool:
 
 def _beside(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
     """A policy with the sets that its rules may choose, whose change is one of its own."""
+    if not _chooses_by_labels(policy):
+        return policy
     nets = [
         NetworkSet(
             labels.of_network_set(one, {} if one["metadata"].get("namespace") else None),
-            tuple((one.get("spec") or {}).get("nets") or ()),
+            tuple(_spec(one).get("nets") or ()),
         )
         for one in sets
     ]
@@ -245,6 +288,51 @@ def whose(run: Ownership, made: Callable[[str], bool]) -> Callable[[Obj], bool]:
         return run.owns(obj) and labels_of(obj).get(WORKER_LABEL) != run.worker
 
     return own
+
+
+@dataclass(frozen=True)
+class _ObservedPath:
+    """A path that policies may have opened or closed: its ends, and how it behaved."""
+
+    source: Workload
+    targets: Sequence[Target]
+    seen: Seen
+    protocol: str
+    at: Side
+    """The end at which policies count."""
+    ends: Callable[[Sequence[Workload]], Mapping[str, End]]
+    """Reads what selectors see of pods; called only where a policy is to be judged."""
+
+    @property
+    def pods(self) -> list[Workload]:
+        """All pods of the path, its source first."""
+        return [self.source, *(pod for each in self.targets for pod in each.backends)]
+
+    @cached_property
+    def ways(self) -> list[tuple[str, Way]]:
+        """The path as policies see it now."""
+        return self.ways_between(self.ends(self.pods))
+
+    def ways_between(self, ends: Mapping[str, End]) -> list[tuple[str, Way]]:
+        """Return the path as policies see it between such ends."""
+        return [
+            (pod, way)
+            for target in self.targets
+            for pod, way in _ways(ends, self.source, target, self.protocol)
+            if self.at in ("both", ENFORCED[way.direction])
+        ]
+
+    def told(self, policies: Sequence[ForeignPolicy]) -> str:
+        """Describe which of these policies could give what was observed; empty: none."""
+        return _told(policies, self.ways, self.seen) if policies else ""
+
+    def selected(self, described: Iterable[tuple[str, ForeignPolicy]]) -> list[str]:
+        """Return the descriptions of those policies that may select an end of the path."""
+        return [
+            text
+            for text, policy in described
+            if any(policy.selects(way.end, way.direction) is not False for _, way in self.ways)
+        ]
 
 
 @dataclass
@@ -274,16 +362,11 @@ class PoliciesThere:
     def __call__(self, pods: Sequence[Workload]) -> list[str]:
         """``NetworkPolicy demo/deny (networking.k8s.io/v1)``, of those that may select a pod; and what is not read."""
         now = self.look()
-        known = self._ends(pods)
-        directions: tuple[Direction, ...] = ("ingress", "egress")
+        ends = self._ends(pods).values()
         found = [
             f"{policy.label} ({policy.api})" + ("" if own else ", not the run's own")
             for policy, own in now.policies
-            if any(
-                policy.selects(end, each) is not False
-                for end in known.values()
-                for each in directions
-            )
+            if any(policy.selects(end, each) is not False for end in ends for each in DIRECTIONS)
         ]
         return [*found, *(f"not read: {why}" for why in now.unread), *self._recently()]
 
@@ -294,108 +377,125 @@ class PoliciesThere:
         seen: Seen,
         *,
         protocol: str = "",
-        since: float | None = None,
-        otherwise: float | None = None,
+        times: Times = NOW,
         at: Side = "both",
         lasting: bool = False,
-        among: Sequence[ForeignPolicy] | None = None,
     ) -> str:
-        """Which policies of others could give what was seen on a way; empty: none.
+        """Return which policies of others could give what was observed on a path; empty: none.
 
-        ``since``: when the way was asked first (``time.monotonic``): what a look has found there since then counts,
-        gone or edited by now or not; None: what is there now.
-        ``otherwise``: when this test began to see the way behave otherwise (``time.monotonic``); None: it never did.
-        ``at``: the end at which policies count.  ``lasting``: only what was there before the way was asked, and by
-        the newest look still is.  ``among``: these, and nothing that a look has found.
+        ``times``: what a look has found since the path was asked first counts, gone or edited by
+        now or not, but not what was there when the path behaved otherwise.  ``at``: the end at
+        which policies count.  ``lasting``: only what was there before the path was asked, and by
+        the newest look still is.
         """
-        looks = [self._looks[-1][1] if lasting and self._looks else self.look()]
-        looks += [past for when, past in self._looks if since and when >= since and not lasting]
+        now = self._looks[-1][1] if lasting and self._looks else self.look()
+        path = self._path(source, target, seen, protocol, at)
+        told = [
+            *self._services(target),
+            *path.selected(self._meddled(now)),
+            self._by_labels(path, now),
+            path.told(self._there(now, times, lasting=lasting)),
+        ]
+        text = "; ".join(filter(None, dict.fromkeys(told)))
+        return text or ("" if lasting else path.told(self._passing(times.since)))
+
+    def blame(
+        self,
+        policies: Sequence[ForeignPolicy],
+        source: Workload,
+        target: Target,
+        seen: Seen,
+        *,
+        protocol: str,
+        at: Side = "both",
+    ) -> str:
+        """Return which of these policies could give what was observed on a path; empty: none."""
+        self.look()
+        return self._path(source, target, seen, protocol, at).told(policies)
+
+    def _path(
+        self, source: Workload, target: Target, seen: Seen, protocol: str, at: Side
+    ) -> _ObservedPath:
+        """Describe a path; it includes the cluster's DNS where the target has only a name."""
+        targets = [target] if target.host or target.backends else [target, *self._dns()]
+        return _ObservedPath(source, targets, seen, protocol, at, self._ends)
+
+    def _there(self, now: Look, times: Times, *, lasting: bool) -> list[ForeignPolicy]:
+        """Return policies of others found so far under which the path never behaved otherwise."""
+        looks = [now]
+        looks += [
+            past
+            for when, past in self._looks
+            if times.since and when >= times.since and not lasting
+        ]
         several = {
             (policy.uid, policy.version): policy for past in looks for policy in past.foreign
         }
-        foreign = among or ()
-        meddled = [] if among is not None else self._meddled(looks[0])
-        if among is None:
-            foreign = [
-                policy
-                for policy in several.values()
-                if not self._was_there(policy, otherwise)
-                and (self._was_there(policy, since) or not lasting)
-            ]
-        targets = [target] if target.host or target.backends else [target, *self._dns()]
-        pods = [source, *(pod for each in targets for pod in each.backends)]
-        relabelled, services = (
-            (self._relabelled(pods), self._services(target)) if among is None else (False, [])
-        )
-        passed: Sequence[ForeignPolicy] | None = () if lasting or among is not None else None
-        if not (foreign or meddled or relabelled or services):
-            foreign = passed = self._passing(since) if passed is None else passed
-            if not foreign:
-                return ""
-
-        def ways(ends: Mapping[str, End]) -> list[tuple[str, Way]]:
-            several = [one for each in targets for one in _ways(ends, source, each, protocol)]
-            return [one for one in several if at in ("both", ENFORCED[one[1].direction])]
-
-        now = ways(self._ends(pods))
-        ends = [(way.end, way.direction) for _, way in now]
-        told = services + [
-            text for text, one in meddled if any(one.selects(*end) is not False for end in ends)
+        return [
+            policy
+            for policy in several.values()
+            if not self._was_there(policy, times.otherwise)
+            and (self._was_there(policy, times.since) or not lasting)
         ]
-        if relabelled:
-            before = ways(self._ends(pods, as_made=True))
-            turned = [
-                each
-                for each, _ in looks[0].policies
-                if not _told([each], before, seen, surely=False)
-            ]
-            by = _told(turned, now, seen, surely=False)
-            told += [f"since somebody changed labels of its namespace {by}"] if by else []
-        text = "; ".join(
-            filter(None, [*dict.fromkeys(told), _told(foreign, now, seen, surely=False)])
+
+    def _by_labels(self, path: _ObservedPath, now: Look) -> str:
+        """Policies that could give it only with the labels that a namespace of a pod has by now."""
+        if not self._relabelled(path.pods):
+            return ""
+        before = path.ways_between(self._ends(path.pods, as_made=True))
+        by = path.told(
+            [policy for policy, _ in now.policies if not _told([policy], before, path.seen)]
         )
-        return text or (
-            "" if passed is not None else _told(self._passing(since), now, seen, surely=False)
-        )
+        return f"since somebody changed labels of its namespace {by}" if by else ""
 
     def _passing(self, since: float | None) -> list[ForeignPolicy]:
         """Policies of others that came or changed since a way was asked first, or this worker changed one of its own.
 
         One that is gone by the next look is seen by none: the API server is asked for what happened meanwhile.
         """
-        before = [past for when, past in self._looks if since is not None and when <= since]
-        made = [obj for target, obj in list(self.changes.kept.items()) if target.kind in READ]
-        versions = [past.version for past in before] + [
-            str(obj["metadata"].get("resourceVersion")) for obj in made
-        ]
-        version = max((int(one) for one in versions if one.isdigit()), default=0)
-        if not version or (version == self._heard[0] and time.monotonic() - self._heard[1] < FRESH):
-            return self._heard[2] if version else []
+        before = self._before(since)
+        version = self._newest_version(before)
+        if not version:
+            return []
+        if version == self._heard[0] and time.monotonic() - self._heard[1] < FRESH:
+            return self._heard[2]
         known = {policy.uid: policy.spec for past in before for policy in past.foreign}
-        own = whose(self.changes.run, self.changes.uids.__contains__)
-
-        def heard(api: str, kind: str) -> list[ForeignPolicy]:
-            found: dict[str, Obj] = {}
-            try:
-                for event in self.kube.watch(api, kind, None, str(version), seconds=1.0):
-                    obj = event["object"]
-                    there = known.get(str(obj["metadata"].get("uid")), {}) == (
-                        obj.get("spec") or {}
-                    )
-                    if event["type"] != "BOOKMARK" and not (there or own(obj)):
-                        found[obj["metadata"]["resourceVersion"]] = obj
-            except SuiteError:
-                pass  # it has forgotten, or tells this user nothing
-            return [as_told(self.kube, api, kind, obj) for obj in found.values()]
-
         with ThreadPoolExecutor(8) as pool:
-            several = [
-                one
-                for each in pool.map(lambda way: heard(*way), self._looks[-1][1].kinds)
-                for one in each
-            ]
+            found = pool.map(
+                lambda served: self._came(served, version, known), self._looks[-1][1].kinds
+            )
+            several = [policy for policies in found for policy in policies]
         self._heard = version, time.monotonic(), several
         return several
+
+    def _newest_version(self, looks: Sequence[Look]) -> int:
+        """Return the newest version of these looks and of this worker's policies; 0: unknown."""
+        made = [obj for target, obj in list(self.changes.kept.items()) if target.kind in READ]
+        versions = [past.version for past in looks]
+        versions += [str(obj["metadata"].get("resourceVersion")) for obj in made]
+        return max((int(one) for one in versions if one.isdigit()), default=0)
+
+    def _before(self, moment: float | None) -> list[Look]:
+        """Return the looks until then (``time.monotonic``); None: none."""
+        return [past for when, past in self._looks if moment is not None and when <= moment]
+
+    def _came(
+        self, served: tuple[str, str], version: int, known: Mapping[str, Mapping[str, Any]]
+    ) -> list[ForeignPolicy]:
+        """Return policies of others of one kind that came or changed since ``version``.
+
+        ``known``: uid to the spec before.
+        """
+        own = whose(self.changes.run, self.changes.uids.__contains__)
+        api, kind = served
+        found: dict[str, Obj] = {}
+        with suppress(SuiteError):  # it has forgotten, or tells this user nothing
+            for event in self.kube.watch(api, kind, None, str(version), seconds=1.0):
+                obj = event["object"]
+                there = known.get(str(obj["metadata"].get("uid")), {}) == _spec(obj)
+                if event["type"] != "BOOKMARK" and not (there or own(obj)):
+                    found[obj["metadata"]["resourceVersion"]] = obj
+        return [as_told(self.kube, api, kind, obj) for obj in found.values()]
 
     def _meddled(self, now: Look) -> list[tuple[str, ForeignPolicy]]:
         """What somebody did to policies of this worker, as it made them and as they are; none where that is unread."""
@@ -459,14 +559,13 @@ class PoliciesThere:
         for source, target, protocol in ways:
             several = list(_ways(ends, source, target, protocol))
             surely = _told(now.foreign, several, "closed", surely=True)
-            found.append("" if _told(now.foreign, several, "open", surely=False) else surely)
+            found.append("" if _told(now.foreign, several, "open") else surely)
         return found
 
     def _was_there(self, policy: ForeignPolicy, moment: float | None) -> bool:
         """Whether it was there by then (``time.monotonic``), as it is here."""
-        then = [past for when, past in self._looks if moment is not None and when <= moment]
         return (policy.uid, policy.version) in {
-            (there.uid, there.version) for past in then for there in past.foreign
+            (there.uid, there.version) for past in self._before(moment) for there in past.foreign
         }
 
     def _ends(self, pods: Sequence[Workload], *, as_made: bool = False) -> dict[str, End]:
@@ -493,12 +592,11 @@ class PoliciesThere:
 
     def _dns(self) -> list[Target]:
         """The cluster's DNS pods, as they are behind their Service; none where they are not found."""
-        try:
+        with suppress(SuiteError):
             return [
                 replace(pod, path=Addressing.CLUSTER_IP) for pod in ClusterDns(self.kube, "").pods()
             ]
-        except SuiteError:
-            return []
+        return []
 
     def _read(self, kind: str, name: str, space: str | None) -> Obj | None:
         try:
@@ -506,15 +604,21 @@ class PoliciesThere:
         except SuiteError:
             return None
 
-    def _recently(self) -> Iterator[str]:
+    def _recently(self) -> list[str]:
         now = time.monotonic()
-        for label, when in self.gone.items():
-            if now - when <= RECENTLY:
-                yield f"{label}, deleted {now - when:.0f} s ago"
+        return [
+            f"{label}, deleted {now - when:.0f} s ago"
+            for label, when in self.gone.items()
+            if now - when <= RECENTLY
+        ]
 
 
 def _told(
-    foreign: Sequence[ForeignPolicy], ways: Sequence[tuple[str, Way]], seen: Seen, *, surely: bool
+    foreign: Sequence[ForeignPolicy],
+    ways: Sequence[tuple[str, Way]],
+    seen: Seen,
+    *,
+    surely: bool = False,
 ) -> str:
     """``GlobalNetworkPolicy company-wide denies ingress of demo/server``, for each that could give what was seen."""
     found = []
@@ -529,11 +633,10 @@ def _told(
 
 def _may_close(spaces: Iterable[str]) -> Callable[[ForeignPolicy], bool]:
     """Whether a policy could close anything of pods in these namespaces, of which nothing else is known."""
-    directions: tuple[Direction, ...] = ("ingress", "egress")
     ways = [
         Way(direction=each, end=End(namespace=space), other=End())
         for space in spaces
-        for each in directions
+        for each in DIRECTIONS
     ]
     return lambda policy: any(policy.could(way, "closed") is not False for way in ways)
 
@@ -544,31 +647,33 @@ def _ways(
     """Each direction at each end; a node is under policies of its HostEndpoint alone, and reaches its pods always."""
     name = protocol or target.protocol.upper()
     here = ends[source.uid]
-    ports = tuple(dict.fromkeys(port for port in (target.port, target.backend_port) if port))
+    ports = tuple(dict.fromkeys(filter(None, (target.port, target.backend_port))))
     plain = target.path is Addressing.POD_IP  # behind a Service the source may have been translated
     for backend in target.backends or (None,):
-        there = (
-            ends[backend.uid]
-            if backend
-            else End(address="" if target.path is Addressing.NAME else target.host)
-        )
-        of_its_node = plain and source.host_network and backend and source.node == backend.node
+        there = ends[backend.uid] if backend else _beyond(target)
+        of_its_node = plain and source.host_network and _node(source) == _node(backend)
         if not source.host_network or (here.calico and not of_its_node):
-            yield (
-                here.namespace if source.host_network else f"{source.namespace}/{source.pod}",
-                Way(direction="egress", end=here, other=there, protocol=name, ports=ports),
-            )
+            out = Way(direction="egress", end=here, other=there, protocol=name, ports=ports)
+            yield _name(source), out
         if backend and not backend.host_network and not of_its_node:
+            origin = here if plain else End()
             yield (
-                f"{backend.namespace}/{backend.pod}",
-                Way(
-                    direction="ingress",
-                    end=there,
-                    other=here if plain else End(),
-                    protocol=name,
-                    ports=ports[-1:],
-                ),
+                _name(backend),
+                Way(direction="ingress", end=there, other=origin, protocol=name, ports=ports[-1:]),
             )
+
+
+def _beyond(target: Target) -> End:
+    """The end of a path to a target that is no pod."""
+    return End(address="" if target.path is Addressing.NAME else target.host)
+
+
+def _node(pod: Workload | None) -> str:
+    return pod.node if pod else ""
+
+
+def _name(pod: Workload) -> str:
+    return f"node {pod.node}" if pod.host_network else f"{pod.namespace}/{pod.pod}"
 
 
 def end_of(pod: Obj | None, namespace: Obj | None, workload: Workload) -> End:

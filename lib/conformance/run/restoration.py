@@ -17,9 +17,10 @@ class Restoration:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.epoch = Epoch(run.directory)
-        within = run.settings.timings.run.put_back
         self.unrestored = (
-            Unrestored(run.directory.unrestored, within=within) if run.directory else None
+            Unrestored(run.directory.unrestored, within=run.settings.timings.run.put_back)
+            if run.directory
+            else None
         )
         """None in a run that touches nothing."""
         self.not_put_back = ""

@@ -89,10 +89,9 @@ class Seats:
             if not any(pod.os == os for pod in self._pods.values()):
                 raise next(error for node, error in self._failed.values() if node.os == os)
         self._again()
-        failed = self._failed.values()
         return [
             decision_on(node, of_error(error), first_line(error), "behaviour")
-            for node, error in failed
+            for node, error in self._failed.values()
         ]
 
     def _prepare(self) -> None:

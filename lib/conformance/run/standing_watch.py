@@ -33,7 +33,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.decision import Decision, Side
-from conformance.model.endpoint import OS, Workload
+from conformance.model.endpoint import OS, SYSTEMS, Workload
 from conformance.model.observation import Verdict
 from conformance.pods.deploy import Pods, changed_among
 from conformance.pods.nodes_lost import NodeWatch
@@ -41,12 +41,19 @@ from conformance.pods.placement import Placement
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods
-from conformance.probe.asking import Answered
+from conformance.probe.asking import Answered, Asking
 from conformance.probe.prober import Limits, Prober
-from conformance.run.directory import BEGUN, RunDirectory
+from conformance.run.directory import BEGUN, RunDirectory, write_whole
 from conformance.run.plan import writes_calico_policies
 from conformance.run.policies import Policy
-from conformance.run.policies_there import ADMIN, ADMIN_TIERS, CALICO, KUBERNETES, TWINS, as_told
+from conformance.run.policies_there import (
+    CALICO,
+    KUBERNETES,
+    TWINS,
+    admin_kinds,
+    as_told,
+    calico_api,
+)
 from conformance.run.run import Run
 from conformance.settings import Timings
 from conformance.timing import until
@@ -104,12 +111,8 @@ def unasked(
     covered: Iterable[str], told: Collection[str], paths: Iterable[Watched]
 ) -> dict[str, str]:
     """Covered nodes of which nothing was asked and nobody told why (``told``), with that: silence is no statement."""
-    asked = {path.node for path in paths}
-    return {
-        node: "its pods were never there to be asked"
-        for node in covered
-        if node not in {*asked, *told}
-    }
+    known = {*told, *(path.node for path in paths)}
+    return {node: "its pods were never there to be asked" for node in covered if node not in known}
 
 
 class Watch:
@@ -127,13 +130,13 @@ class Watch:
         self._timings = settings.timings
         bounds = settings.workers
         process = liveness.sign(directory.alive)
-        prefix = settings.namespaces_prefix
-        changes = self._changes = Changes(kube, Ownership(settings.run_id, WATCH, process, prefix))
+        changes = self._changes = Changes(
+            kube, Ownership(settings.run_id, WATCH, process, settings.namespaces_prefix)
+        )
         lost = NodeWatch(kube, facts.nodes, directory.changed_node, tolerated=settings.tolerations)
         placement = Placement(facts, settings.tolerations, cover=settings.cover)
-        systems: tuple[OS, ...] = ("linux", "windows")
-        self._systems = [os for os in systems if placement.coverage(os)]
-        self._covered = [item.node.name for os in systems for item in placement.coverage(os)]
+        self._systems = [os for os in SYSTEMS if placement.coverage(os)]
+        self._covered = [item.node.name for os in SYSTEMS for item in placement.coverage(os)]
         self._deployer = Pods(kube, changes, facts, settings, watch=lost)
         self._pods = WorkerPods(self._deployer, placement)
         self._pods.systems = ()  # of the demo's pods its clients alone
@@ -196,9 +199,7 @@ class Watch:
             error=error,
             unwatched=unasked(self._covered, self._told, self._paths) | self._unwatched,
         )
-        fresh = self._shared / f"{ANSWER}.new"
-        fresh.write_text(json.dumps(to_plain(kept)))
-        fresh.replace(self._shared / ANSWER)
+        write_whole(self._shared / ANSWER, to_plain(kept))
         self._prober.close()
         self._directory.write(self._directory.probing, WATCH, to_plain(self._prober.used()))
         self._pods.close()
@@ -291,8 +292,7 @@ class Watch:
         try:
             while not self._over:
                 now = time.monotonic()
-                lasts = self._began and now - self._began > self._least
-                if lasts and (self._shared / ENDS).exists():
+                if self._is_to_end(now):
                     return
                 if not self._began and (
                     all(one.before for one in self._paths)
@@ -305,16 +305,9 @@ class Watch:
                     looked = now
                     look = looking.submit(self._look)
                 self._take_turns()
-                due = [
-                    path
-                    for path in self._paths
-                    if not path.gone
-                    and path.due <= now
-                    and not asking.waits(path.attempt.source.uid)
-                ]
-                for path, ticket in zip(
-                    due, asking.begin([path.attempt for path in due]), strict=True
-                ):
+                due = self._due(asking, now)
+                tickets = asking.begin([path.attempt for path in due])
+                for path, ticket in zip(due, tickets, strict=True):
                     path.due = now + self._timings.run.watch_every
                     under_way[ticket] = (path, now)
                 answer = asking.next(NAP)
@@ -324,6 +317,16 @@ class Watch:
         finally:
             asking.cancel()
             looking.shutdown(wait=False)
+
+    def _due(self, asking: Asking, now: float) -> list[Watched]:
+        """The paths that are to be asked now."""
+        due = (path for path in self._paths if path.due <= now and not path.gone)
+        return [path for path in due if not asking.waits(path.attempt.source.uid)]
+
+    def _is_to_end(self, now: float) -> bool:
+        """Whether the watch was asked to end, after the least time under its policies."""
+        has_lasted = bool(self._began) and now - self._began > self._least
+        return has_lasted and (self._shared / ENDS).exists()
 
     def _heard(self, path: Watched, asked: float, answer: Answered) -> None:
         if answer.observation is None:
@@ -375,15 +378,13 @@ class Watch:
     def _policies(self) -> list[tuple[str, str]]:
         """API and kind of policies that are served, and of what changes what they mean."""
         kinds = ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
-        calico = next(
-            ([(api, kind) for kind in kinds] for api in CALICO if self._serves(api, kinds[0])), []
-        )
-        admin = [(api, kind) for api in ADMIN for kind in (*ADMIN_TIERS, "ClusterNetworkPolicy")]
-        served = {kind: (api, kind) for api, kind in reversed(admin) if self._serves(api, kind)}
-        return [(KUBERNETES, "NetworkPolicy"), *calico, *served.values()]
-
-    def _serves(self, api: str, kind: str) -> bool:
-        return self._kube.discovery.serves(api, kind)
+        calico = calico_api(self._kube)
+        served = {kind: (api, kind) for api, kind in reversed(admin_kinds(self._kube))}
+        return [
+            (KUBERNETES, "NetworkPolicy"),
+            *((calico, kind) for kind in kinds if calico),
+            *served.values(),
+        ]
 
     def _follow(self, api: str, kind: str) -> None:
         """Keep when objects of a kind come and go, as far as the user may see that; of policies those of others."""
@@ -414,9 +415,8 @@ class Watch:
 
     def _note(self, api: str, kind: str, obj: Obj, happened: str) -> None:
         meta = obj["metadata"]
-        spec = obj.get("spec") or {}
         name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
-        node = spec.get("nodeName")
+        node = (obj.get("spec") or {}).get("nodeName")
         text = f"{kind} {name}{f' on node {node}' if node else ''} {happened}"
         if kind == "Tier":
             there = list(self._policies_there.values())
@@ -425,24 +425,24 @@ class Watch:
             )
         elif kind.endswith("Policy"):
             known = self._policies_there.pop(meta["uid"], None)
-            self._policies_there |= (
-                {} if happened == HAPPENED["DELETED"] else {meta["uid"]: (kind, obj)}
-            )
+            gone = happened == HAPPENED["DELETED"]
+            if not gone:
+                self._policies_there[meta["uid"]] = (kind, obj)
             self._edited(api, text, [one for one in (known, (kind, obj)) if one])
-            home = str(meta.get("namespace")).startswith(self._deployer.namespace)
-            own = self._changes.run.owns(obj)
-            edited = happened == HAPPENED["DELETED"] or bool(
-                known and known[1].get("spec") != obj.get("spec")
-            )
-            if own and home and edited and not self._over:
-                self._foreign.append(
-                    Edit(at=time.monotonic(), what=f"{text} by somebody's doing", policies=())
-                )
+            if gone or (known and known[1].get("spec") != obj.get("spec")):
+                self._note_meddling(obj, text)
         elif happened != HAPPENED["MODIFIED"]:
             self._events.append((time.monotonic(), text))
 
+    def _note_meddling(self, policy: Obj, text: str) -> None:
+        """Keep that somebody edited or deleted a policy, if it is the watch's own."""
+        namespace = str(policy["metadata"].get("namespace"))
+        home = namespace.startswith(self._deployer.namespace)
+        if home and self._changes.run.owns(policy) and not self._over:
+            edit = Edit(at=time.monotonic(), what=f"{text} by somebody's doing", policies=())
+            self._foreign.append(edit)
+
     def _edited(self, api: str, text: str, policies: Iterable[tuple[str, Obj]]) -> None:
-        now = time.monotonic()
         ours = self._deployer.namespace
         own = self._changes.run.owns
         told = [
@@ -452,4 +452,6 @@ class Watch:
             and not (api in CALICO and obj["metadata"]["name"].startswith(TWINS))
             and str(obj["metadata"].get("namespace") or ours).startswith(ours)
         ]
-        self._foreign += [Edit(at=now, what=text, policies=tuple(told))] if told else []
+        self._foreign += (
+            [Edit(at=time.monotonic(), what=text, policies=tuple(told))] if told else []
+        )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.model.codec import from_plain, to_plain
+from conformance.run.directory import write_whole
 from conformance.run.scheduler_lock import Exclusivity
 from conformance.timing import until
 
@@ -52,10 +53,7 @@ class Unrestored:
 
     def mark(self, mark: ExclusiveMark) -> None:
         """Leave a mark, or another in its place; written whole or not at all."""
-        target = self._file(mark)
-        fresh = target.with_name(f"{target.name}.new")
-        fresh.write_text(json.dumps(to_plain(mark)))
-        fresh.replace(target)
+        write_whole(self._file(mark), to_plain(mark))
 
     def settle(self, mark: ExclusiveMark, problem: str = "", *, everywhere: bool = False) -> None:
         """What the test has changed is put back; with ``problem`` it is not, and nobody waits for that any more."""

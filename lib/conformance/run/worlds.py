@@ -215,18 +215,20 @@ class Ground:
         """Give seats and namespaces the labels that the world gives them, and all others those at rest."""
         said = world.relabelled if world else {}
         names = self.seats.namespaces
-        several: list[tuple[str, str, str | None, str, Mapping[str, str]]] = []
-        several += [
-            ("Namespace", names[space], None, space, rest)
+        labelled: list[tuple[ObjectRef, str, Mapping[str, str]]] = [
+            (ObjectRef(api_version="v1", kind="Namespace", name=names[space]), space, rest)
             for space, rest in worlds.NAMESPACE_LABELS.items()
         ]
         for seat in self.seats.seats:
-            own = worlds.SEAT_LABELS[seat.space, seat.os]
-            several.append(("Pod", seat.pod, names[seat.space], f"{seat.space}.{seat.os}", own))
-        for kind, name, namespace, called, rest in several:
-            target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
-            wanted = said.get(called, rest)
-            now = self._labels.get(target, rest)
+            pod = ObjectRef(
+                api_version="v1", kind="Pod", name=seat.pod, namespace=names[seat.space]
+            )
+            labelled.append(
+                (pod, f"{seat.space}.{seat.os}", worlds.SEAT_LABELS[seat.space, seat.os])
+            )
+        for target, called, at_rest in labelled:
+            wanted = said.get(called, at_rest)
+            now = self._labels.get(target, at_rest)
             if wanted != now:
                 self._labels[target] = wanted
                 patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}

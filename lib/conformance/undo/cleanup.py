@@ -65,16 +65,14 @@ def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[s
         found = list(leftovers(kube, run, prefix))
     except SuiteError as error:
         return [f"whether anything of this run is left is not known: {error}"]
-    own = Ownership(run)
-    inside = Ownership(run, prefix=prefix)
-    tiers = [target for target in found if target.kind == TIER]
-    rest = [target for target in found if not target.namespace and target.kind != TIER]
-    for who, some in (
+    own = Changes(kube, Ownership(run))
+    inside = Changes(kube, Ownership(run, prefix=prefix))
+    for changes, some in (
         (inside, [target for target in found if target.namespace]),
-        (own, rest),
-        (own, tiers),
+        (own, [target for target in found if not target.namespace and target.kind != TIER]),
+        (own, [target for target in found if target.kind == TIER]),
     ):
-        told += _remove(Changes(kube, who), some, within)
+        told += _remove(changes, some, within)
     return told
 
 

@@ -2,6 +2,7 @@
 next run.  What is put back beyond runs' own namespaces is put back under the run lock.
 """
 
+import functools
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,11 +24,12 @@ from conformance.model.facts import Facts
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of, revivals
 from conformance.undo.leftovers import Leftovers
-from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
+from conformance.undo.recovery import Recovered, Recovery
 from conformance.undo.rights import lacking_to_restore
 from conformance.undo.verify_connectivity import Disrupted, connectivity_problem
 
 LEFT = 6
+NOTHING_LEFT = "nothing was left by dead runs"
 FINDING_RIGHTS = (
     Right("list", "namespaces", needed_for="find what dead runs left"),
     Right("list", "nodes", needed_for="find nodes that dead runs cordoned"),
@@ -57,19 +59,9 @@ def clear_up(
     for line in others:
         print(line)
     if dry_run:
-        lines = [line for leftovers in dead for line in leftovers.lines()]
-        print("\n".join(lines) or "nothing was left by dead runs")
-        print("dry run: nothing was changed" if lines else "")
-        return 0
+        return _print_plan(dead)
+    _demand_rights(kube, dead)
     shared = any(leftovers.shared for leftovers in dead)
-    changes = [entry for leftovers in dead for entry in leftovers.entries]
-    if lacking := lacking_to_restore(kube, changes) if changes else []:
-        raise ClusterUnusable(
-            [
-                *lacking,
-                f"nothing was touched, and {counted(len(changes), 'change')} of dead runs stay",
-            ]
-        )
     lock = _lock(recovery, run, settings, tell=print, progress=lambda line: None)
     try:
         held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
@@ -78,22 +70,51 @@ def clear_up(
                 own=run.run, named=named
             )  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        acted = [
-            restored for restored in result.restored if restored.outcome is not Outcome.REFUSED
-        ]
-        problem = _problem(acted, Changes(kube, run), settings, process, print) if acted else ""
+        problem = (
+            _problem(result.restored, Changes(kube, run), settings, process, print)
+            if result.acted
+            else ""
+        )
         if held and not others:
             recovery.tidy(result, own=run.run)
     finally:
         lock.release()
+    return _report(result, problem, named_lives=bool(named and others))
+
+
+def _print_plan(dead: Sequence[Leftovers]) -> int:
+    """Print what would be put back and removed, and return the exit code."""
+    lines = [line for leftovers in dead for line in leftovers.lines()]
+    print("\n".join(lines) or NOTHING_LEFT)
+    print("dry run: nothing was changed" if lines else "")
+    return 0
+
+
+def _report(result: Recovered, problem: str, *, named_lives: bool) -> int:
+    """Print what was done and return the exit code.
+
+    ``named_lives``: the user named a run that may be alive.
+    """
     if not result.anything:
-        print("nothing was left by dead runs" if not (named and others) else "nothing was touched")
-        return LEFT if named and others else 0
-    if acted:
+        print("nothing was touched" if named_lives else NOTHING_LEFT)
+        return LEFT if named_lives else 0
+    if result.acted:
         print(problem or "pods of both operating systems reach each other in all directions")
         result.left += [problem] if problem else []
     print(summary(result))
     return 0 if result.whole else LEFT
+
+
+def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
+    """Raise ClusterUnusable where the user may not put back every change; nothing is touched."""
+    changes = [entry for leftovers in dead for entry in leftovers.entries]
+    if lacking := lacking_to_restore(kube, changes) if changes else []:
+        raise ClusterUnusable(
+            [
+                *lacking,
+                f"nothing was touched, and {counted(len(changes), 'change')} of dead runs stay",
+            ]
+        )
 
 
 def _taken(lock: RunLock, *, needed: bool) -> bool:
@@ -127,21 +148,11 @@ def before_a_run(
     dead = _unrestored(recovery, run, tell)
     if settings.reads_only and (settings.disruptive or settings.dry_run):
         for leftovers in dead:
-            tell(
-                f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:"
-            )
-            for line in leftovers.lines():
-                tell(f"  {line}")
+            _announce(leftovers, tell)
         return []
     if not dead or not settings.disruptive:
         return [_told(leftovers, named_by) for leftovers in dead]
-    waited: set[str] = set()
-
-    def progress(line: str) -> None:
-        if line not in waited:
-            waited.add(line)
-            tell(line)
-
+    progress = functools.cache(tell)  # each line once
     lock = _lock(recovery, run, settings, tell=tell, progress=progress)
     try:
         lock.acquire()
@@ -165,6 +176,15 @@ def before_a_run(
     ]
 
 
+def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
+    """Name what a run that may would put back."""
+    tell(
+        f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:"
+    )
+    for line in leftovers.lines():
+        tell(f"  {line}")
+
+
 def left_by_dead(
     kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]
 ) -> list[str]:
@@ -178,17 +198,8 @@ def recovery_of(
     kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]
 ) -> Recovery:
     """How this cluster is recovered in the name of ``run``."""
-    timings = settings.timings
-    patience = RecoveryPatience(
-        within=timings.run.journal,
-        delete=timings.windows.delete,
-        abandoned=timings.run.abandoned,
-        named_dead=timings.run.named_dead,
-        look_every=timings.run.lock_poll,
-    )
     healers = healers_of(Changes(kube, run), facts, settings)
-    prefix = settings.namespaces_prefix
-    return Recovery(kube, healers, patience, tell=tell, prefix=prefix)
+    return Recovery(kube, healers, settings.timings, tell=tell, prefix=settings.namespaces_prefix)
 
 
 def of_a_worker(
@@ -217,14 +228,11 @@ def of_a_worker(
     healers = healers_of(changes, facts, settings)
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
     lines = [*map(str, done), *unreadable]
-    ours = [
-        restored for restored in done if not refusal(restored.entry)
-    ]  # what does not fit, no process of it wrote
-    problem = next((str(restored) for restored in ours if restored.outcome in NOT_RESTORED), "")
     if left := sum(restored.outcome is Outcome.FAILED for restored in done):
         lines.append(
             f"{counted(left, 'change')} of the cluster not put back; put back by: {_command(named_by)}"
         )
+    problem = next((str(restored) for restored in done if _is_unrestored(restored)), "")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
             problem = _problem(done, changes, settings, process, lines.append)
@@ -232,6 +240,11 @@ def of_a_worker(
             problem = f"not known whether pods reach each other: {first_line(unknown)}"
         lines += [problem] if problem else []
     return PutBack(lines=tuple(lines), problem=problem)
+
+
+def _is_unrestored(restored: Restored) -> bool:
+    """Whether a change of this run is not put back; an entry that does not fit is not its own."""
+    return restored.outcome in NOT_RESTORED and not refusal(restored.entry)
 
 
 def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
@@ -254,9 +267,13 @@ def _problem(
 ) -> str:
     """Which pods do not reach each other after the recovery, by facts of then: nodes take pods again."""
     facts = detect(changes.kube, evidence="field")
-    disrupted = _disrupted(done, changes, settings)
     return connectivity_problem(
-        changes.kube, facts, settings, process=process, disrupted=disrupted, tell=tell
+        changes.kube,
+        facts,
+        settings,
+        process=process,
+        disrupted=_disrupted(done, changes, settings),
+        tell=tell,
     )
 
 
@@ -269,8 +286,14 @@ def _lock(
     progress: Callable[[str], None],
 ) -> RunLock:
     """The run lock, for whoever recovers: no second one does so, nor does a run disrupt the cluster meanwhile."""
-    timings = LockTimings.of(settings.timings.run)
-    return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
+    return RunLock(
+        recovery.kube,
+        run,
+        LockTimings.of(settings.timings.run),
+        tell=tell,
+        progress=progress,
+        life=recovery.life,
+    )
 
 
 def _unrestored(

@@ -63,9 +63,13 @@ def _felix_restart(
 
         def in_host(node: str, argv: Sequence[str]) -> ExecResult:
             pod = host_pods.on(node)
-            within = settings.timings.windows.exec_overhead
             return execute.run(
-                changes.kube, pod.namespace, pod.pod, pod.container, argv, within=within
+                changes.kube,
+                pod.namespace,
+                pod.pod,
+                pod.container,
+                argv,
+                within=settings.timings.windows.exec_overhead,
             )
 
         services = (
@@ -73,15 +77,14 @@ def _felix_restart(
             if may_be_service(facts)
             else None
         )
-        felix = Felix(
+        Felix(
             changes.kube,
             Plainly(changes),
             os_of(facts),
             patience_of(settings),
             services=services,
             windows_pods=facts.felix_pods,
-        )
-        felix.back(node)
+        ).back(node)
 
 
 def _ending_policy(
@@ -89,13 +92,12 @@ def _ending_policy(
 ) -> None:
     """Remove policies that may end Felix on one node, then as :func:`_felix_restart`."""
     theirs = Changes(changes.kube, Ownership(run, changes.run.worker))
-    namespace = str(arguments["namespace"])
     for name in arguments["policies"]:
         target = ObjectRef(
             api_version="projectcalico.org/v3",
             kind="NetworkPolicy",
             name=str(name),
-            namespace=namespace,
+            namespace=str(arguments["namespace"]),
         )
         theirs.delete(target, "it may end Felix")
     _felix_restart(changes, facts, settings, run, arguments)
@@ -105,8 +107,9 @@ def _daemonset_pods(
     changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]
 ) -> None:
     """Have pods of DaemonSets made anew that may have lost their network."""
-    theirs = ThirdPartyPods(changes.kube, Plainly(changes), patience_of(settings)("windows"))
-    theirs.renew(str(arguments["node"]), arguments["pods"])
+    ThirdPartyPods(changes.kube, Plainly(changes), patience_of(settings)("windows")).renew(
+        str(arguments["node"]), arguments["pods"]
+    )
 
 
 def _hns_network(
@@ -146,14 +149,13 @@ def _healer(
             kube, workload.namespace, workload.pod, workload.container, argv, within=within
         )
 
-    lose_data = settings.delete_emptydir_data
     patience = patience_of(settings)("windows")
     plainly = Plainly(changes)
     hosts = Hosts(
         run, host_pods.on, host_pods.on, settings.timings, pods=facts.pod_network.value or hns.PODS
     )
     vni = Vni(kube, plainly, hosts, facts, patience)
-    drain = Drain(changes, plainly, patience, lose_data=lose_data)
+    drain = Drain(changes, plainly, patience, lose_data=settings.delete_emptydir_data)
     felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
     return HnsNetworkHealer(
         vni,

@@ -10,6 +10,7 @@ from conformance.disrupt.vni import WINDOWS
 from conformance.errors import SuiteError, first_line
 from conformance.facts.calico_api import V3
 from conformance.journal import believed, liveness
+from conformance.journal.cordon import cordoned_by
 from conformance.journal.liveness import Life
 from conformance.journal.mark import marks_of, within_reach
 from conformance.journal.record import Entry
@@ -17,7 +18,6 @@ from conformance.journal.store import entries_of, journals
 from conformance.kube.changes import reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import (
-    CORDON_ANNOTATION,
     MANAGED_BY,
     RUN_LABEL,
     SYSTEM_NAMESPACE,
@@ -105,9 +105,7 @@ def leftovers(
         now=now or datetime.datetime.now(datetime.UTC),
         own=[(labels_of(item)[RUN_LABEL], item) for item in cluster_scoped(kube, prefix=prefix)],
         journals={item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)},
-        cordoned=[
-            (mark, node) for node in nodes if (mark := _annotations(node).get(CORDON_ANNOTATION))
-        ],
+        cordoned=[(mark, node) for node in nodes if (mark := cordoned_by(node))],
         marks=[
             (run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)
         ],
@@ -207,10 +205,6 @@ def _doubt(kube: Kube, entry: Entry, run: str) -> str:
         return believed(kube, entry)
     except SuiteError as error:
         return first_line(error)
-
-
-def _annotations(obj: Obj) -> dict[str, str]:
-    return obj["metadata"].get("annotations") or {}
 
 
 def _made_at(obj: Obj) -> datetime.datetime:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from conformance.errors import SuiteError, UsageProblem
 from conformance.journal import liveness
 from conformance.journal.cordon import LIFTED, cordoned_by
-from conformance.journal.lease import RUN_LOCK
+from conformance.journal.lease import held_by
 from conformance.journal.liveness import Life
 from conformance.journal.mark import unmark
 from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored, restore
@@ -23,6 +23,7 @@ from conformance.kube.ownership import (
     removed_by_hand,
 )
 from conformance.model.change import ObjectRef
+from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo.cleanup import clean_up
 from conformance.undo.leftovers import LEASE, Leftovers, leftovers
@@ -46,6 +47,11 @@ class Recovered:
         return bool(self.restored or self.lines or self.left or self.unreadable)
 
     @property
+    def acted(self) -> bool:
+        """Whether any journal entry was acted upon."""
+        return any(restored.outcome is not Outcome.REFUSED for restored in self.restored)
+
+    @property
     def changed(self) -> bool:
         """Whether something beyond runs' own namespaces was put back."""
         return any(restored.outcome is Outcome.RESTORED for restored in self.restored)
@@ -57,22 +63,6 @@ class Recovered:
         return not (self.left or self.unreadable or wrong)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryPatience:
-    """The time limits of a recovery, in seconds."""
-
-    within: float
-    """For each step while the API server does not answer."""
-    delete: float
-    """For a namespace to go."""
-    abandoned: float
-    """Age from which a run of another machine, of which nothing more is heard, is taken for dead."""
-    named_dead: float
-    """At least so long a run that the user names as dead has not to renew its run lock."""
-    look_every: float
-    """Between two looks at the run lock of a run of another machine."""
-
-
 class Recovery:
     """Recovers one cluster.  ``tell`` gets a line about everything that is done, or waited for."""
 
@@ -80,7 +70,7 @@ class Recovery:
         self,
         kube: Kube,
         healers: Healers,
-        patience: RecoveryPatience,
+        timings: Timings,
         *,
         tell: Callable[[str], None],
         clock: Clock = SYSTEM_CLOCK,
@@ -90,7 +80,7 @@ class Recovery:
         self.prefix = prefix
         self.kube = kube
         self.healers = healers
-        self.patience = patience
+        self.timings = timings
         self._tell = tell
         self._clock = clock
         self._silent: set[tuple[str, str]] = set()
@@ -108,43 +98,53 @@ class Recovery:
         now = datetime.datetime.now(datetime.UTC)
         dead = []
         lines = []
-        found = [
-            leftover
-            for leftover in leftovers(self.kube, now, prefix=self.prefix)
-            if leftover.run != own
-        ]
-        if named and named not in [leftover.run for leftover in found]:
-            there = ", ".join(leftover.run for leftover in found) or "none"
-            raise UsageProblem(
-                f"--run {named}: nothing of such a run is on this cluster; runs that left something: {there}"
-            )
-        for leftover in found:
-            if named and leftover.run != named:
-                continue
+        for leftover in self._of_others(now, own, named):
             age = (now - leftover.since).total_seconds()
-            # Whoever journals holds the lease: one that is not held any more has no living run behind it.
-            suspect = leftover.life is Life.UNKNOWN and (
-                leftover.changed
-                or leftover.only_doubts
-                or age > self.patience.abandoned
-                or leftover.run in self._given_up
-                or (bool(named) and self._lease(named) is not None)
-            )
-            silent = suspect and self._is_silent(
-                leftover.run, self.patience.named_dead if named else 0.0
-            )
-            if leftover.life is Life.DEAD or silent:
+            is_suspect = leftover.life is Life.UNKNOWN and self._is_suspect(leftover, age, named)
+            if leftover.life is Life.DEAD or (
+                is_suspect
+                and self._is_silent(leftover.run, self.timings.run.named_dead if named else 0.0)
+            ):
                 dead.append(leftover)
-            elif leftover.life is Life.ALIVE or suspect:
+            elif leftover.life is Life.ALIVE or is_suspect:
                 lines.append(f"run {leftover.run} is alive: nothing of it is touched")
             else:
                 lines += leftover.doubts
                 lines.append(
                     f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
-                    f"not known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
+                    f"not known: nothing of it is touched before {self.timings.run.abandoned / 3600:g} h; remove it by  "
                     f"{removed_by_hand(leftover.run)}"
                 )
         return dead, lines
+
+    def _of_others(self, now: datetime.datetime, own: str, named: str) -> list[Leftovers]:
+        """Return what runs other than ``own``, or the ``named`` one, have left.  Raise UsageProblem."""
+        found = {
+            leftover.run: leftover
+            for leftover in leftovers(self.kube, now, prefix=self.prefix)
+            if leftover.run != own
+        }
+        if not named:
+            return list(found.values())
+        if named not in found:
+            raise UsageProblem(
+                f"--run {named}: nothing of such a run is on this cluster; runs that left something: "
+                f"{', '.join(found) or 'none'}"
+            )
+        return [found[named]]
+
+    def _is_suspect(self, leftover: Leftovers, age: float, named: str) -> bool:
+        """Whether the run lock decides if a run of another machine has ended; ``age``: seconds.
+
+        Whoever journals holds the lease: one that is not held any more has no living run behind it.
+        """
+        return (
+            leftover.changed
+            or leftover.only_doubts
+            or age > self.timings.run.abandoned
+            or leftover.run in self._given_up
+            or (bool(named) and held_by(self.kube, named) is not None)
+        )
 
     def life(self, lease: Obj) -> Life:
         """What is known of a lease's holder, with what watching has shown: for who takes the run lock to recover."""
@@ -162,7 +162,7 @@ class Recovery:
             self._journal(item, result, check)
         for item in dead:
             for line in clean_up(
-                self.kube, item.run, within=self.patience.delete, prefix=self.prefix
+                self.kube, item.run, within=self.timings.windows.delete, prefix=self.prefix
             ):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
@@ -201,7 +201,7 @@ class Recovery:
 
         ``at_least``: seconds that it is watched, even if it lasts less.
         """
-        lease = self._lease(run)
+        lease = held_by(self.kube, run)
         if lease is None or _version(lease) in self._silent:
             return True
         seconds = max(at_least, float(lease["spec"].get("leaseDurationSeconds") or 0))
@@ -209,10 +209,10 @@ class Recovery:
             f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock"
         )
         watched = hold(
-            lambda: self._lease(run),
+            lambda: held_by(self.kube, run),
             lambda now: now is not None and _version(now) == _version(lease),
             seconds=seconds,
-            every=self.patience.look_every,
+            every=self.timings.run.lock_poll,
             description=f"run {run} is silent",
             clock=self._clock,
         )
@@ -221,18 +221,11 @@ class Recovery:
             self._given_up.add(run)
         return watched.converged or watched.last is None
 
-    def _lease(self, run: str) -> Obj | None:
-        """The run lock, while it is this run's."""
-        found = self.kube.find(
-            RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
-        )
-        return found if found is not None and liveness.holds(found, run) else None
-
     def _journal(self, one: Leftovers, result: Recovered, check: Callable[[], object]) -> None:
         if not one.journal:
             return
         run = Ownership(one.run)
-        journal = Journal(self.kube, run, within=self.patience.within)
+        journal = Journal(self.kube, run, within=self.timings.run.journal)
         try:
             check()
             result.unreadable += one.unreadable
@@ -243,9 +236,8 @@ class Recovery:
                 result.restored.append(done)
             journal.remove()
         except SuiteError as error:
-            line = f"run {one.run}: its journal: {str(error).splitlines()[0]}"
-            self._tell(line)
-            result.left.append(line)
+            result.left.append(f"run {one.run}: its journal: {str(error).splitlines()[0]}")
+            self._tell(result.left[-1])
 
     def _uncordon(self, node: str, one: Leftovers, result: Recovered) -> None:
         """A node that the journal did not speak of any more: the mark says who cordoned it."""
@@ -270,14 +262,14 @@ class Recovery:
                 if target.kind == "Node" and not after.doubts:
                     changes = Changes(self.kube, Ownership(one.run))
                     act = functools.partial(
-                        unmark, changes, target, name, within=self.patience.within
+                        unmark, changes, target, name, within=self.timings.run.journal
                     )
                     self._do(act, f"{where}, whose change is over: the mark is removed", result)
                     continue
                 space = f" -n {target.namespace}" if target.namespace else ""
-                line = f"{where}, and no journal says what it held before: see whether it is as it should be, then  "
                 result.left.append(
-                    f"{line}kubectl annotate{space} {target.kind.lower()} {target.name} {name}-"
+                    f"{where}, and no journal says what it held before: see whether it is as it should "
+                    f"be, then  kubectl annotate{space} {target.kind.lower()} {target.name} {name}-"
                 )
                 self._tell(result.left[-1])
 

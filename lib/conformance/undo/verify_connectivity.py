@@ -16,7 +16,7 @@ from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
-from conformance.model.endpoint import OS, Pair
+from conformance.model.endpoint import SYSTEMS, Pair
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement
@@ -68,10 +68,9 @@ def connectivity_problem(
         worker_pods = WorkerPods(pods, placement)
         problem = ""
         try:
-            systems: tuple[OS, ...] = ("linux", "windows")
-            clients = [client for os in systems for client in worker_pods.clients(os)]
+            clients = [client for os in SYSTEMS for client in worker_pods.clients(os)]
             servers = [
-                server.tcp(DEMO_PORT) for os in systems for server in worker_pods.servers(os)
+                server.tcp(DEMO_PORT) for os in SYSTEMS for server in worker_pods.servers(os)
             ]
             expect = Expect(prober, settings.timings, Context(claims=("after restore",)))
             problem = "not every pod reaches every other"
@@ -146,8 +145,7 @@ def _dead(expect: Expect, pairs: Sequence[Pair]) -> str:
 def _cover(facts: Facts, settings: Settings, disrupted: Sequence[str]) -> Cover:
     """The nodes that a run would cover, and the disrupted ones."""
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
-    systems: tuple[OS, ...] = ("linux", "windows")
-    usual = [covered.node.name for os in systems for covered in placement.coverage(os)]
+    usual = [covered.node.name for os in SYSTEMS for covered in placement.coverage(os)]
     return Cover(nodes=tuple(dict.fromkeys([*usual, *disrupted])))
 
 

@@ -26,14 +26,17 @@ from conformance.plugin import recover
 from conformance.run.directory import RunDirectory
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs, healers
-from conformance.undo.recovery import Recovery, RecoveryPatience
+from conformance.undo.recovery import Recovery
 
 pytestmark = pytest.mark.usefixtures("more_rows")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
-PATIENCE = RecoveryPatience(
-    within=5.0, delete=10.0, abandoned=3600.0, named_dead=1.5, look_every=0.05
+USUAL = load_timings()
+TIMINGS = replace(
+    USUAL,
+    windows=replace(USUAL.windows, delete=10.0),
+    run=replace(USUAL.run, journal=5.0, abandoned=3600.0, named_dead=1.5, lock_poll=0.05),
 )
 
 
@@ -88,7 +91,7 @@ def test_who_renews_its_lock_is_alive_whatever_its_clock_says(
     renewals = itertools.count()
     monkeypatch.setattr(lease, "_now", lambda: f"2020-01-01T00:00:00.{next(renewals):06}Z")
     other.renew()
-    dead, lines = Recovery(kube, {}, PATIENCE, tell=print).dead()
+    dead, lines = Recovery(kube, {}, TIMINGS, tell=print).dead()
     assert dead == []
     assert lines == ["run other is alive: nothing of it is touched"]
 
@@ -96,7 +99,7 @@ def test_who_renews_its_lock_is_alive_whatever_its_clock_says(
 def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunLock) -> None:
     silence(other)
     told: list[str] = []
-    recovery = Recovery(kube, {}, PATIENCE, tell=told.append)
+    recovery = Recovery(kube, {}, TIMINGS, tell=told.append)
     dead, lines = recovery.dead()
     assert ([leftovers.run for leftovers in dead], lines) == (["other"], [])
     assert told == [
@@ -125,7 +128,7 @@ def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched
     lock = RunLock(kube, OTHER, SHORT, tell=print)
     lock.acquire()
     told: list[str] = []
-    recovery = Recovery(kube, {}, PATIENCE, tell=told.append)
+    recovery = Recovery(kube, {}, TIMINGS, tell=told.append)
     young = "on another machine, and whether it has ended is not known: nothing of it is touched before 1 h"
     assert (recovery.dead()[0], young in recovery.dead()[1][0]) == ([], True)
     assert recovery.dead(named="other") == ([], ["run other is alive: nothing of it is touched"])
@@ -144,13 +147,13 @@ def test_a_named_run_that_left_nothing_changed_is_dead_once_its_lock_was_watched
 
 @pytest.mark.usefixtures("left")
 def test_a_named_run_without_a_lock_is_named_and_left_alone_until_it_is_old(kube: Kube) -> None:
-    recovery = Recovery(kube, {}, PATIENCE, tell=print)
+    recovery = Recovery(kube, {}, TIMINGS, tell=print)
     dead, (line,) = recovery.dead(named="other")
     assert dead == []
     assert line.startswith(
         "run other began 0 min ago on another machine, and whether it has ended is not known"
     )
-    old = Recovery(kube, {}, replace(PATIENCE, abandoned=-1.0), tell=print)
+    old = Recovery(kube, {}, replace(TIMINGS, run=replace(TIMINGS.run, abandoned=-1.0)), tell=print)
     assert [leftovers.run for leftovers in old.dead(named="other")[0]] == ["other"]
     with pytest.raises(UsageProblem, match=r"--run othre: .*; runs that left something: other"):
         recovery.dead(named="othre")
@@ -169,7 +172,7 @@ def test_a_forged_journal_makes_no_run_dead(
     journal = Journal(kube, forger, within=5.0)
     journal.write(Entry(key="1", run="other", act="patch", why="x", target=left))
     try:
-        dead, lines = Recovery(kube, {}, PATIENCE, tell=print).dead()
+        dead, lines = Recovery(kube, {}, TIMINGS, tell=print).dead()
     finally:
         Changes(kube, forger).delete(journal.ref, "a test", foreign=True)
     assert dead == []
@@ -191,7 +194,7 @@ def test_marks_that_no_journal_speaks_of_are_taken_away_or_named(kube: Kube) -> 
         Changes(kube, OTHER).patch(
             target, {"metadata": {"annotations": {name: "other 0"}}}, "a test", foreign=True
         )
-    recovery = Recovery(kube, {}, PATIENCE, tell=print)
+    recovery = Recovery(kube, {}, TIMINGS, tell=print)
     (dead,), _ = recovery.dead()
     assert (dead.run, dead.changed) == ("other", True)
     result = recovery.recover([dead])
@@ -212,7 +215,7 @@ def test_only_the_named_run_is_looked_at(kube: Kube, other: RunLock) -> None:
     third = Ownership("third")
     target = ObjectRef(api_version="v1", kind="Namespace", name="calico-demo-third-main")
     Changes(kube, third).namespace(target.name, why="a test")
-    dead, lines = Recovery(kube, {}, PATIENCE, tell=print).dead(named="third")
+    dead, lines = Recovery(kube, {}, TIMINGS, tell=print).dead(named="third")
     Changes(kube, third).delete_and_wait(target, "a test", within=10.0)
     assert (dead, len(lines)) == ([], 1)
 

@@ -379,5 +379,5 @@ def test_every_node_is_announced_by_itself() -> None:
         def procedure(self, name: str, arguments: Any, why: str) -> None:
             noted.append((name, dict(arguments)))
 
-    announce(Entries(), ["w1", "w2"])
+    announce(Entries(), ["w1", "w2"])  # type: ignore[arg-type]
     assert noted == [(HNS_NETWORK, {"node": "w1"}), (HNS_NETWORK, {"node": "w2"})]

@@ -193,12 +193,9 @@ def test_a_pod_that_came_later_and_was_never_under_policy_is_wrong_too() -> None
 class Judges(Nobody):
     """Those asked about that name what was seen, and the end that closes it, could give it."""
 
-    def excuse(self, *way: object, **how: Any) -> str:
+    def blame(self, policies: Sequence[ForeignPolicy], *way: object, **how: Any) -> str:
         named = f"{way[2]} at {how['at']}"
-        return next(
-            (f"{one.label} may give {named}" for one in how.get("among", ()) if named in one.name),
-            "",
-        )
+        return next((f"{one.label} may give {named}" for one in policies if named in one.name), "")
 
 
 def edit(at: float, could: str) -> Edit:
@@ -238,8 +235,8 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
 class Stays(Nobody):
     """A policy of others that was there all the while, and may give whatever is seen."""
 
-    def excuse(self, *way: object, **how: object) -> str:
-        return "" if how["otherwise"] is not None else "NetworkPolicy friendly may allow"
+    def excuse(self, *way: object, **how: Any) -> str:
+        return "" if how["times"].otherwise is not None else "NetworkPolicy friendly may allow"
 
 
 def test_a_policy_of_others_that_stayed_excuses_what_was_so_from_the_beginning_and_not_what_turned_so_under_it() -> (

@@ -165,7 +165,8 @@ def test_a_policy_of_others_that_came_since_it_was_opened_explains_a_loss() -> N
         in str(wrong)
     )
     opened = LOST.timeline[0][0].at - unix(0.0)
-    assert asked[0]["since"] == asked[0]["otherwise"] == pytest.approx(opened, abs=1.0)
+    times = asked[0]["times"]
+    assert times.since == times.otherwise == pytest.approx(opened, abs=1.0)
 
 
 @pytest.mark.parametrize("found", [LOST, BACK])

@@ -44,7 +44,7 @@ class Host:
         )
 
     def of(self, read: bool | None = None) -> Fact[bool]:
-        return self.dsr(read).of("win-0", self)
+        return self.dsr(read).of("win-0", self)  # type: ignore[arg-type]
 
 
 REFUSED = MissingCapability("no HostProcess pod runs", "allow them")
@@ -108,7 +108,7 @@ def test_the_source_vip_is_what_kube_proxy_was_told(
     line: str, text: str, value: str | None
 ) -> None:
     host = Host([line], config=text)
-    found = NodeDsr.source_vip("win-0", host)
+    found = NodeDsr.source_vip("win-0", host)  # type: ignore[arg-type]
     assert (found.value, "command line of kube-proxy.exe on node win-0" in found.source) == (
         value,
         True,
@@ -121,7 +121,7 @@ def test_a_source_vip_that_cannot_be_read_says_why() -> None:
         (ProbeBroken("cut"), "cut"),
         ([], "it does not run"),
     ):
-        found = NodeDsr.source_vip("win-0", Host(lines))
+        found = NodeDsr.source_vip("win-0", Host(lines))  # type: ignore[arg-type]
         assert found.value is None
         assert why in found.source
 
@@ -142,9 +142,9 @@ def test_a_node_is_asked_once_in_a_run() -> None:
     host = Host([f"{COMMAND} --enable-dsr=true"])
     node_dsr = host.dsr()
     assert (
-        node_dsr.of("win-0", host)
-        == node_dsr.of("win-0", host)
-        == host.dsr().of("win-0", host)
+        node_dsr.of("win-0", host)  # type: ignore[arg-type]
+        == node_dsr.of("win-0", host)  # type: ignore[arg-type]
+        == host.dsr().of("win-0", host)  # type: ignore[arg-type]
         == host.learnt["win-0"]
     )
     assert host.asked == 1

@@ -57,7 +57,7 @@ class Host:
     def looked(self, node: str = "win-0") -> Facts:
         looks = NodeLooks(lambda: self.known, self.learn)
         for _ in range(2):
-            looks.look(node, self)
+            looks.look(node, self)  # type: ignore[arg-type]
         return self.known
 
     def learn(self, name: str, node: str, fact: Fact[Any]) -> None:

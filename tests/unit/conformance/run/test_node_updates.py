@@ -45,7 +45,7 @@ class Host:
         )
 
     def of(self, labels: dict[str, str] | None = None) -> Fact[str]:
-        self.known(labels).look("win-0", self)
+        self.known(labels).look("win-0", self)  # type: ignore[arg-type]
         return self.learnt["win-0"]
 
 
@@ -81,14 +81,15 @@ def test_a_node_is_asked_once_by_all_workers_and_never_where_a_label_names_its_u
     host = Host(["KB5044281"])
     first, second = host.known(), host.known()
     for each in (first, first, second):
-        each.look("win-0", host)
+        each.look("win-0", host)  # type: ignore[arg-type]
     assert host.asked == 1
     named = Host(["KB5044281"])
-    named.known(LABEL).look("win-0", named)
+    named.known(LABEL).look("win-0", named)  # type: ignore[arg-type]
     assert (named.asked, named.learnt) == (0, {})
 
 
 def test_only_what_a_node_itself_told_says_that_it_can_be_looked_into() -> None:
-    dsr = NodeDsr(facts(windows=1), lambda node, fact: None).of("win-0", Host([]))
+    read = NodeDsr(facts(windows=1), lambda node, fact: None)
+    dsr = read.of("win-0", Host([]))  # type: ignore[arg-type]
     assert read_on_node(dsr)
     assert not read_on_node(Fact(True, "kube-proxy's log: --enable-dsr=true"))

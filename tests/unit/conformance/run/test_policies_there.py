@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.expect.others import excused
+from conformance.expect.others import Times, excused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.attempt import Attempt, Kind
@@ -73,7 +73,7 @@ def known(cluster: Any, *uids: str) -> PoliciesThere:
 
 
 def excuse(there: PoliciesThere, seen: Any = "closed", otherwise: float | None = None) -> str:
-    return there.excuse(CLIENT, SERVER.tcp(8080), seen, otherwise=otherwise)
+    return there.excuse(CLIENT, SERVER.tcp(8080), seen, times=Times(otherwise=otherwise))
 
 
 def test_those_are_named_whose_selectors_choose_a_pod_or_cannot_be_read() -> None:
@@ -154,7 +154,7 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(
     there = known(cluster)
 
     def told(since: float, otherwise: float | None = None) -> str:
-        return there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, otherwise=otherwise)
+        return there.excuse(CLIENT, SERVER.tcp(8080), "closed", times=Times(since, otherwise))
 
     there.look()
     now, cluster.lists[V3, "GlobalNetworkPolicy"] = (
@@ -216,7 +216,7 @@ def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None
     def told(selector: str, *, at: Any = "both", seen: Any = "closed", **more: Any) -> str:
         spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Deny"}], **more}
         one = policies_there.as_told(cluster, V3, "GlobalNetworkPolicy", policy("gone", **spec))  # type: ignore[arg-type]
-        return known(cluster).excuse(CLIENT, SERVER.tcp(8080), seen, at=at, among=[one])
+        return known(cluster).blame([one], CLIENT, SERVER.tcp(8080), seen, protocol="", at=at)
 
     assert told("app == 'server'") == "GlobalNetworkPolicy gone denies ingress of ns/server"
     unread = "GlobalNetworkPolicy gone may deny ingress of ns/server"
@@ -241,7 +241,7 @@ def test_a_policy_that_came_and_went_between_two_looks_is_told_by_the_api_server
 
     def excuse_since(when: float) -> str:
         now[0] += 10.0
-        return there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=when, otherwise=105.0)
+        return there.excuse(CLIENT, SERVER.tcp(8080), "closed", times=Times(when, otherwise=105.0))
 
     flap = policy("flap", selector="app == 'server'", ingress=[{"action": "Deny"}])
     for version, kind, of in ((5, "ADDED", flap), (6, "DELETED", flap), (9, "MODIFIED", stayed)):
@@ -413,7 +413,7 @@ def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(
 
     def told(since: float) -> tuple[bool, ...]:
         ways = [
-            there.excuse(CLIENT, SERVER.tcp(8080), "closed", since=since, lasting=only)
+            there.excuse(CLIENT, SERVER.tcp(8080), "closed", times=Times(since), lasting=only)
             for only in (False, True)
         ]
         return tuple(map(bool, ways))

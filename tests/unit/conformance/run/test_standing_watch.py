@@ -113,12 +113,9 @@ class Served:
         serves=lambda api, kind: api != "crd.projectcalico.org/v1" and "Baseline" not in kind
     )
 
-    def objects(self, api: str, kind: str) -> list[dict[str, Any]]:
-        return (
-            [{"metadata": {"name": "early"}, "spec": {"defaultAction": "Pass"}}]
-            if kind == "Tier"
-            else []
-        )
+    def objects_at(self, api: str, kind: str) -> tuple[list[dict[str, Any]], str]:
+        tier = {"metadata": {"name": "early"}, "spec": {"defaultAction": "Pass"}}
+        return ([tier] if kind == "Tier" else [], "1")
 
 
 def following() -> Any:
