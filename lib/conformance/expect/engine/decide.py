@@ -166,6 +166,11 @@ class Path:
         return attempt.seen is None and attempt.asked > self._opened
 
     @property
+    def seen(self) -> list[Observation]:
+        """All that its attempts showed, in the order in which they were asked for."""
+        return [attempt.seen for attempt in self.tries if attempt.seen is not None]
+
+    @property
     def agree(self) -> int:
         """Attempts in a row that decide it."""
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
@@ -179,10 +184,9 @@ class Path:
         """How often it was lost, or led elsewhere, after it had connected, attempts in a row being one."""
         if self._lost < self._opened:
             return 0
-        answered = (attempt.seen for attempt in self.tries if attempt.seen is not None)
         kinds = [
             as_wanted(seen, True)
-            for seen in answered
+            for seen in self.seen
             if seen.verdict in {*LOSSES, Verdict.CONNECTED}
         ]
         return sum(connected and not after for connected, after in pairwise(kinds))
