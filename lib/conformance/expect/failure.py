@@ -14,6 +14,7 @@ from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
@@ -84,6 +85,12 @@ class _Failure:
         return change.enforced_at if change else "both"
 
     @property
+    def alike(self) -> list[Attempt]:
+        """Those that are wrong as the first is."""
+        kind = (self.first.rank, self.first.path.want)
+        return [one.path.attempt for one in self.wrong if (one.rank, one.path.want) == kind]
+
+    @property
     def lost(self) -> Path | None:
         """The control that was lost, so that nothing can be said of the first path; None: none was."""
         path = self.first.path
@@ -114,11 +121,9 @@ class _Failure:
             observed=message.summary(path.seen) + led + near.observed,
             so=_undecided(lost, first) if lost else _how_it_leaks(first),
         )
-        kind = (first.rank, first.path.want)
-        alike = [one for one in self.wrong if (one.rank, one.path.want) == kind]
-        text = replace(text, cause=_control_cause(lost) if lost else self._cause(alike))
+        text = replace(text, cause=_control_cause(lost) if lost else self._cause())
         if len(self.outcomes) > 1:
-            share = f"{len(alike)} of {len(self.outcomes)} paths"
+            share = f"{len(self.alike)} of {len(self.outcomes)} paths"
             text = replace(text, share=share, table=self._table())
         seen = [seen for outcome in self.outcomes for seen in outcome.seen]
         if first.verdict is ClaimVerdict.VIOLATED:
@@ -167,13 +172,10 @@ class _Failure:
             near = replace(near, observed=f", as before the {change.what}")
         return near
 
-    def _cause(self, alike: Sequence[Outcome]) -> str:
-        """Return what is wrong where; ``alike``: the paths that are wrong as the first is.
-
-        Empty where all that is known is the path.
-        """
+    def _cause(self) -> str:
+        """Return what is wrong where; empty: all that is known is the path."""
         seen = self.first.seen
-        attempts = [one.path.attempt for one in alike]
+        attempts = self.alike
         if not self.first.path.want:
             if {one.verdict for one in seen} == {Verdict.REFUSED}:
                 return cause.refuses(attempts, self.side)

@@ -96,23 +96,29 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
     ``after``: seconds from the change to the beginning of the expectation.
     """
-    answered = [(attempt, attempt.seen) for attempt in _until(path, row) if attempt.seen is not None]
-    asked = [
-        (attempt.at, attempt.at + (seen.seconds if path.want else 0.0), as_wanted(seen, path.want))
-        for attempt, seen in answered
-    ]
-    if path.want:
-        # What left before the path was open waits for its SYN to be sent again, or fails.
-        opened = min(came for _, came, right in asked if right)
-        asked = [
-            (at, opened if at <= opened else came, right)
-            for at, came, right in asked
-            if right or at > opened
-        ]
-    fits = [right for _, _, right in asked]
-    times = [max(0.0, after + when) for _, when, _ in asked]
+    answers = _answers(path, row)
+    fits = [right for _, right in answers]
+    times = [max(0.0, after + when) for when, _ in answers]
     wrong = [when for when, right in zip(times, fits, strict=True) if not right]
     return times[fits.index(True)], times[_stable_from(fits)], wrong[-1] if wrong else 0.0
+
+
+def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
+    """Return when each attempt up to the last of a row showed what it did, and whether that is right.
+
+    What left before a path was open waits for its SYN to be sent again, or fails: it shows what the first does that
+    connected, or nothing.
+    """
+    answered = [(attempt.at, attempt.seen) for attempt in _until(path, row) if attempt.seen]
+    if not path.want:
+        return [(at, as_wanted(seen, False)) for at, seen in answered]
+    asked = [(at, at + seen.seconds, as_wanted(seen, True)) for at, seen in answered]
+    opened = min(came for _, came, right in asked if right)
+    return [
+        (opened if at <= opened else came, right)
+        for at, came, right in asked
+        if right or at > opened
+    ]
 
 
 def direction(attempt: Attempt) -> str:

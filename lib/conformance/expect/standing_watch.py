@@ -284,9 +284,7 @@ class _OfNode:
             if until - began <= self._patience(path):
                 self.notes.append(f"what is allowed was not open {lasted}")
                 continue
-            free = [each for free in self._of("free") for each in free.stretches]
-            beside = [each for each in free if each.asked[0] < until and each.asked[2] > began]
-            if not beside or not all(each.open and each.sure for each in beside):
+            if not self._was_free(began, until):
                 return ControlBroken(
                     f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen
                 )
@@ -299,6 +297,16 @@ class _OfNode:
                 turned=True,
             )
         return None
+
+    def _was_free(self, since: float, until: float) -> bool:
+        """Whether what no policy selects was surely open all the while."""
+        beside = [
+            one
+            for path in self._of("free")
+            for one in path.stretches
+            if one.asked[0] < until and one.asked[2] > since
+        ]
+        return bool(beside) and all(one.open and one.sure for one in beside)
 
     def _uncontrolled(self, way: str, protocol: str) -> str:
         """Why the denial of a way shows nothing; empty: it was open before, seen closed, and its source was heard."""
