@@ -64,10 +64,9 @@ class Backends:
             for client, target in pairs
             for _ in range(at_once)
         ]
-        row = _Row(targets[0], agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),
-            row.accepts,
+            _Row(targets[0], agree).accepts,
             within=max(timings.service_effect for timings in patience),
             agree=agree,
             every=min(timings.poll_every for timings in patience),
@@ -142,9 +141,12 @@ class Backends:
     def _attempt(
         self, source: Workload, target: Target, kind: Kind, *, payload: int = 0
     ) -> Attempt:
-        give_up = self.expect.timings.of(source.os).http_give_up
         return Attempt(
-            source=source, target=target, kind=kind, give_up_after=give_up, payload=payload
+            source=source,
+            target=target,
+            kind=kind,
+            give_up_after=self.expect.timings.of(source.os).http_give_up,
+            payload=payload,
         )
 
     def _polled(

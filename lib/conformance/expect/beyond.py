@@ -120,8 +120,11 @@ class Beyond:
             so = f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(seen))}"
             do = "name a target that sees nodes' own addresses: --external-target"
             raise MissingCapability(f"something beyond the nodes translates, too: {so}", do)
-        pairs = [(client, self._there(protocol)) for client in clients]
-        self.expect.sources(pairs, are=lambda client: [client.node_address], because=because)
+        self.expect.sources(
+            [(client, self._there(protocol)) for client in clients],
+            are=lambda client: [client.node_address],
+            because=because,
+        )
 
     def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Each Linux pod's ping of the other of its pair is answered.

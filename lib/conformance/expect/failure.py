@@ -50,8 +50,7 @@ def failure(
         if len(outcomes) > 1:
             standing.error.add_note(_by_node(outcomes))
         return standing.error
-    found = _Failure(expect, outcomes, wrong, removed)
-    return found.error(because, seconds)
+    return _Failure(expect, outcomes, wrong, removed).error(because, seconds)
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:

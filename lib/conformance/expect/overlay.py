@@ -98,9 +98,11 @@ class Overlay:
             for address in addresses
             if address != node.node_address
         ]
-        pairs = [*between, *within, *((node, target) for target in nodes)]
         # A pod answers with its name; a node's own port gets a bare connection.
-        attempts = [expect.attempt(source, goal) for source, goal in pairs]
+        attempts = [
+            expect.attempt(source, goal)
+            for source, goal in [*between, *within, *((node, target) for target in nodes)]
+        ]
         count = len(between)
         polled = poll(
             expect,

@@ -51,9 +51,13 @@ class OwnNode:
                 each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT
             )
             index = list(out.attempts).index(attempt)
-            so = "by pod address: nothing shows that a policy guards this pod"
             broke = message.of_control(
-                out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so)
+                out.message(
+                    index,
+                    "TIMED_OUT",
+                    {"do": "see POL-1 first"},
+                    so="by pod address: nothing shows that a policy guards this pod",
+                )
             )
             raise ControlBroken(broke, control="the stranger by pod address", seen=seen)
         tally = Tally(self.expect.context, "behaviour")

@@ -146,9 +146,11 @@ class PodStartup:
         told = list[str]()
         for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
-                so = "its egress policy is not in force, so its first action says nothing"
                 text = polled.message(
-                    index, "TIMED_OUT", {"do": f"read Felix' log on node {one.pod.node}"}, so=so
+                    index,
+                    "TIMED_OUT",
+                    {"do": f"read Felix' log on node {one.pod.node}"},
+                    so="its egress policy is not in force, so its first action says nothing",
                 )
                 tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
                 continue
@@ -332,7 +334,9 @@ class PodStartup:
             so += held_up and f": {held_up}"
             return EnvironmentBroken(line(so=so, do=do))
         if last.new_pod.verdict is not Verdict.TIMED_OUT:
-            so = "that is neither an answer of the pod nor a silent drop"
-            text = line(so=so, do="look at the routes to the new pod on both nodes (VXLAN-2)")
+            text = line(
+                so="that is neither an answer of the pod nor a silent drop",
+                do="look at the routes to the new pod on both nodes (VXLAN-2)",
+            )
             return ControlBroken(message.of_control(text), control=attempts[0].label, seen=seen)
         return None

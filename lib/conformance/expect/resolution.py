@@ -73,9 +73,12 @@ def resolves(
     wrong: list[Exception] = []
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
-            reason = f"{because}; {DNS_UNTOLD}"
             expect.context.decided(
-                attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour"
+                attempt.source,
+                attempt.target,
+                ClaimVerdict.CONFIRMED,
+                f"{because}; {DNS_UNTOLD}",
+                "behaviour",
             )
         else:
             wrong.append(asked.failure(attempt, seen, heard.get(attempt.label), seconds))

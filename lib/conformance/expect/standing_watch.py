@@ -100,10 +100,14 @@ class Watched:
             self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
             return
         asked = (last.asked[0], last.asked[1] if last.sure else at, at)
-        known = last.seen if last.sure else (*last.seen, seen)
         self.stretches = (
             *self.stretches[:-1],
-            replace(last, asked=asked, count=last.count + 1, seen=known),
+            replace(
+                last,
+                asked=asked,
+                count=last.count + 1,
+                seen=last.seen if last.sure else (*last.seen, seen),
+            ),
         )
 
     def shows(self, *, open: bool) -> bool:

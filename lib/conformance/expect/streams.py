@@ -121,9 +121,10 @@ class StreamExpect:
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
         """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
-        lost = any(state.lost for state in states)
         pods_unchanged(
-            self.expect, [end.workload for state in states for end in state.ends], doubtful=lost
+            self.expect,
+            [end.workload for state in states for end in state.ends],
+            doubtful=any(state.lost for state in states),
         )
 
     def report(self, states: Sequence[StreamState]) -> None:
@@ -161,8 +162,12 @@ class StreamExpect:
         """
         context = self.expect.context
         source = state.client.workload
-        give_up = self.expect.timings.of(source.os).tcp_give_up
-        attempt = Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)
+        attempt = Attempt(
+            source=source,
+            target=state.target,
+            kind=Kind.TCP,
+            give_up_after=self.expect.timings.of(source.os).tcp_give_up,
+        )
         now = time.time()
         opened = min((event.at for event, _ in state.timeline), default=now)
         lines = {
@@ -193,8 +198,9 @@ class StreamExpect:
     @property
     def _was_overwhelmed(self) -> bool:
         """Whether the lab's machine was, for as long as a new connection was waited for."""
-        now = self.expect.clock.monotonic()
-        return self.expect.context.machine.overwhelmed(self._waits_since, now)
+        return self.expect.context.machine.overwhelmed(
+            self._waits_since, self.expect.clock.monotonic()
+        )
 
     def _unless_explained(
         self, state: StreamState, wrong: Nonconformance, text: Explanation, opened: float
@@ -213,8 +219,9 @@ class StreamExpect:
             return told
         if by:
             return others.decided(context.others, text, by, lasting=False)
-        nodes = others.nodes_of(source, state.target)
-        run = context.runs.excuse(nodes, opened) if state.lost else ""
+        run = (
+            context.runs.excuse(others.nodes_of(source, state.target), opened) if state.lost else ""
+        )
         return others.decided(context.runs, text, run) if run else wrong
 
     # --- how they are decided --------------------------------------------------------------------------------------

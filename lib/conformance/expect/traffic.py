@@ -136,8 +136,7 @@ class Expect(Session):
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
         self._so_far.forget(gone)
-        uids = frozenset(pod.uid for pod in new)
-        ask = Ask(because=because, kind=kind, new=uids, lasts=lasts)
+        ask = Ask(because=because, kind=kind, new=frozenset(pod.uid for pod in new), lasts=lasts)
         return self._decide(each(open), each(closed), ask)[-1]
 
     def change(
@@ -249,8 +248,9 @@ class Expect(Session):
                 "expect.removed(...): this test has seen no path closed that could be open again"
             )
         policies.remove()
-        pairs = list(self._so_far.closed.values())
-        return self._decide(pairs, [], Ask(because=because, about_denial=True))[-1]
+        return self._decide(
+            list(self._so_far.closed.values()), [], Ask(because=because, about_denial=True)
+        )[-1]
 
     def sources(
         self,
@@ -349,9 +349,15 @@ class Expect(Session):
         Without answers in ``to``: there is no such record, and the source is told so.  ``at``: each of these servers is
         asked.
         """
-        several = [sources] if isinstance(sources, Workload) else list(sources)
         resolution.resolves(
-            self, several, name, to, because=because, record=record, over_tcp=over_tcp, at=at
+            self,
+            [sources] if isinstance(sources, Workload) else list(sources),
+            name,
+            to,
+            because=because,
+            record=record,
+            over_tcp=over_tcp,
+            at=at,
         )
 
     # --- how they are decided --------------------------------------------------------------------------------------
@@ -373,8 +379,11 @@ class Expect(Session):
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
         paths = self._plan(open, closed, ask)
         if change is None and open:
-            wanted = [path.attempt for path in paths if path.want]
-            others.demand_open(self.context.others, wanted, all_needed=ask.open_is_control)
+            others.demand_open(
+                self.context.others,
+                [path.attempt for path in paths if path.want],
+                all_needed=ask.open_is_control,
+            )
         began = self.clock.monotonic()
         standings = self._ask(paths, ask)
         seconds = self.clock.monotonic() - began
@@ -485,9 +494,13 @@ class Expect(Session):
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
-                symptom = (outcome.expected, outcome.observed)
                 self.context.decided(
-                    attempt.source, attempt.target, outcome.verdict, reason, half, symptom=symptom
+                    attempt.source,
+                    attempt.target,
+                    outcome.verdict,
+                    reason,
+                    half,
+                    symptom=(outcome.expected, outcome.observed),
                 )
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
