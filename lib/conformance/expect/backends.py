@@ -159,32 +159,34 @@ class Backends:
     ) -> None:
         """Ask until enough rounds in a row are right, each path by itself; the last ``controls`` are theirs."""
         polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
-        tally = Tally(self.expect.context, "behaviour")
-        for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
-            target = attempt.target
-            control = len(attempts) - controls + index
-            assert target is not None
-            wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
-            if polled.converged or polled.agreed(index, right):
-                tally.right(attempt.source, target, because)
-                continue
-            wrong: Exception
-            if controls and not polled.agreed(control, right):
-                do = "see CONN-3: what is lost by the pod's own address says nothing about Services"
-                told = message.of_control(polled.message(control, wanted, {"do": do}))
-                wrong = ControlBroken(
-                    told, control=attempts[control].label, seen=polled.seen(control)
-                )
-            else:
-                told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
-                if target.protocol == "tcp" and all(
-                    one.verdict in NOBODY for one in seen
-                ):  # whatever its size is
-                    told = replace(told, cause=closed([attempt], seen))
-                wrong = Nonconformance(told, seen=seen)
-            error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
-            tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
+                target = attempt.target
+                control = len(attempts) - controls + index
+                assert target is not None
+                wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
+                if polled.converged or polled.agreed(index, right):
+                    tally.right(attempt.source, target, because)
+                    continue
+                wrong: Exception
+                if controls and not polled.agreed(control, right):
+                    do = (
+                        "see CONN-3: what is lost by the pod's own address says nothing about "
+                        "Services"
+                    )
+                    told = message.of_control(polled.message(control, wanted, {"do": do}))
+                    wrong = ControlBroken(
+                        told, control=attempts[control].label, seen=polled.seen(control)
+                    )
+                else:
+                    told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
+                    if target.protocol == "tcp" and all(
+                        one.verdict in NOBODY for one in seen
+                    ):  # whatever its size is
+                        told = replace(told, cause=closed([attempt], seen))
+                    wrong = Nonconformance(told, seen=seen)
+                error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
+                tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
 
     def _failure(
         self,

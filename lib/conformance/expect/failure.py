@@ -1,4 +1,5 @@
-"""The failure of one expectation: the worst of its paths', with a message that names the others, too."""
+"""The failure of one expectation: the worst of its paths', with a message that names the others,
+too."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +25,8 @@ SHOWN = 12
 NAMED = 6
 """Pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
-"""s.  What connects later than this, each time, does so by a SYN that was sent again, which is done after 1 s (RFC
-6298)."""
+"""s.  What connects later than this, each time, does so by a SYN that was sent again, which is done
+after 1 s (RFC 6298)."""
 
 
 def failure(
@@ -36,7 +37,8 @@ def failure(
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
-    """Return the worst of the paths' failures, which names the others too; None: every path is as it is to be.
+    """Return the worst of the paths' failures, which names the others too; None: every path is as
+    it is to be.
 
     ``removed``: the policies were removed just now, so that the paths are to be open again.
     """
@@ -54,7 +56,8 @@ def failure(
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:
-    """Return the addresses of a path's name; given time, so that a slow answer differs from none."""
+    """Return the addresses of a path's name; given time, so that a slow answer differs from
+    none."""
     attempt = outcome.path.attempt
     patience = expect.timings.of(attempt.source.os)
     return names.resolved_address(
@@ -91,7 +94,8 @@ class _Failure:
 
     @property
     def lost(self) -> Path | None:
-        """The control that was lost, so that nothing can be said of the first path; None: none was."""
+        """The control that was lost, so that nothing can be said of the first path; None: none
+        was."""
         path = self.first.path
         standing = self.first.standing
         if path.want or not isinstance(standing, BrokenControl) or standing.why is not Why.CONTROL:
@@ -158,7 +162,8 @@ class _Failure:
         return {name: line for name, line in lines.items() if line}
 
     def _nearer(self) -> Nearest:
-        """Return what explains that a path is closed better than the path itself: nearest, policies that stay."""
+        """Return what explains that a path is closed better than the path itself: nearest, policies
+        that stay."""
         context = self.expect.context
         attempt = self.first.path.attempt
         near = nearest(
@@ -203,7 +208,10 @@ class _Failure:
         standing = first.standing
         refused = {seen.verdict for seen in first.seen} == {Verdict.REFUSED}
         if isinstance(standing, Wrong) and (standing.why is Why.NO_DENIAL or refused):
-            return "policies drop without an answer: look for a firewall, a missing route or a closed port that answers"
+            return (
+                "policies drop without an answer: look for a firewall, a missing route or a closed "
+                "port that answers"
+            )
         if isinstance(standing, BrokenControl):
             return advice.open_path(attempt, first.seen)
         return felix
@@ -216,7 +224,8 @@ class _Failure:
 
 
 def _control_cause(lost: Path) -> str:
-    """Return what is wrong with a control that was lost; empty: it connected whenever it was asked."""
+    """Return what is wrong with a control that was lost; empty: it connected whenever it was
+    asked."""
     if lost.seen and all(as_wanted(one, True) for one in lost.seen):
         return ""
     return cause.closed([lost.attempt], lost.seen)
@@ -227,8 +236,8 @@ def _control_advice(lost: Path) -> str:
     control = lost.attempt
     if all(as_wanted(seen, True) for seen in lost.seen):
         return (
-            f"look at the load of node {control.source.node} and of the machine that runs the suite: attempts "
-            "begin late; fewer workers (-n) ask less at once"
+            f"look at the load of node {control.source.node} and of the machine that runs the "
+            "suite: attempts begin late; fewer workers (-n) ask less at once"
         )
     backends = control.target.backends if control.target else ()
     node = backends[0].node if backends else "of the server"
@@ -252,9 +261,11 @@ def _connected(path: Path) -> float:
 
 
 def _undecided(lost: Path, denied: Outcome) -> str:
-    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of ...``.
+    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of
+    ...``.
 
-    One that connected whenever it was asked was asked too seldom: the pod or its agent was too slow.
+    One that connected whenever it was asked was asked too seldom: the pod or its agent was too
+    slow.
     """
     connected = sum(as_wanted(each, True) for each in lost.seen)
     source = denied.path.attempt.source
@@ -265,7 +276,8 @@ def _undecided(lost: Path, denied: Outcome) -> str:
 
 
 def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
-    """What a first line says of a name in the target's place; ``led``: to what it leads now, or the verdict."""
+    """What a first line says of a name in the target's place; ``led``: to what it leads now, or the
+    verdict."""
     target = outcome.path.attempt.target
     if seen and seen[-1].verdict in names.UNSENT and target is not None:
         again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""
@@ -274,7 +286,8 @@ def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
 
 
 def _when(outcome: Outcome) -> str:
-    """Whether a path that is to be closed was closed late or never; empty: it is about something else."""
+    """Whether a path that is to be closed was closed late or never; empty: it is about something
+    else."""
     path = outcome.path
     standing = outcome.standing
     if path.want or not isinstance(standing, Wrong):
@@ -292,11 +305,15 @@ def _when(outcome: Outcome) -> str:
     allowed = f"it has to be by {round(path.rule.within, 1):g} s"
     if len(arrived) == len(tries):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
-    return f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this began; {allowed}"
+    return (
+        f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this "
+        f"began; {allowed}"
+    )
 
 
 def _how_it_leaks(outcome: Outcome) -> str:
-    """Return how a path that was to be closed was open: its denial wore off, or held for some packets alone."""
+    """Return how a path that was to be closed was open: its denial wore off, or held for some
+    packets alone."""
     path = outcome.path
     if not outcome.passes_policy:
         return ""
@@ -318,7 +335,8 @@ def _how_it_leaks(outcome: Outcome) -> str:
 
 
 def _by_node(outcomes: Sequence[Outcome]) -> str:
-    """``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 others as expected``."""
+    """``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 others as
+    expected``."""
     worst: dict[str, ClaimVerdict] = {}
     for outcome in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
         worst.setdefault(outcome.nodes, outcome.verdict)

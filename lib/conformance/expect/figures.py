@@ -92,7 +92,8 @@ class FigureLog:
 
 
 def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, float, float]:
-    """Return the seconds from a change to a path's first right answer, its first stable one and its last wrong one.
+    """Return the seconds from a change to a path's first right answer, its first stable one and its
+    last wrong one.
 
     ``after``: seconds from the change to the beginning of the expectation.
     """
@@ -104,10 +105,11 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
 
 def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
-    """Return when each attempt up to the last of a row showed what it did, and whether that is right.
+    """Return when each attempt up to the last of a row showed what it did, and whether that is
+    right.
 
-    What left before a path was open waits for its SYN to be sent again, or fails: it shows what the first does that
-    connected, or nothing.
+    What left before a path was open waits for its SYN to be sent again, or fails: it shows what the
+    first does that connected, or nothing.
     """
     answered = [(attempt.at, attempt.seen) for attempt in _until(path, row) if attempt.seen]
     if not path.want:

@@ -95,12 +95,14 @@ class _Answer:
         return self.seen[pair][0] is ClaimVerdict.VIOLATED
 
     def broken(self, case: Case) -> list[Pair]:
-        """Paths of the witness that are not as they are to be, what let pass what was to be closed first."""
+        """Paths of the witness that are not as they are to be, what let pass what was to be closed
+        first."""
         found = [pair for pair in case.witness if self.seen[pair][0] is not ClaimVerdict.CONFIRMED]
         return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
 
     def of_witnesses(self, cases: Sequence[Case]) -> list[Exception]:
-        """Decide of each case that has a broken witness what that means; return the first failure of each."""
+        """Decide of each case that has a broken witness what that means; return the first failure
+        of each."""
         found = [[self._of_witness(case, pair) for pair in self.broken(case)] for case in cases]
         return [errors[0] for errors in found if errors]
 
@@ -116,7 +118,8 @@ class _Answer:
         return error
 
     def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
-        """Return the failure of one path: that of the look, where it is about this path before all others."""
+        """Return the failure of one path: that of the look, where it is about this path before all
+        others."""
         wrong = self.wrong
         attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
         if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
@@ -156,7 +159,8 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
 
 
 def _lifted(cases: Sequence[Case], first: _Answer) -> dict[Pair, bool]:
-    """Return the witnesses' paths as they are, and those not as documented as where the limitation is gone."""
+    """Return the witnesses' paths as they are, and those not as documented as where the limitation
+    is gone."""
     beside: dict[Pair, bool] = {}
     gone: dict[Pair, bool] = {}
     for case in cases:
@@ -189,7 +193,8 @@ def _ends(case: Case, first: _Answer, second: _Answer, because: str) -> list[Exc
 
 
 def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
-    """Return what was decided of each path, and what is wrong with one.  Raises what ended it before anything was."""
+    """Return what was decided of each path, and what is wrong with one.  Raises what ended it
+    before anything was."""
     told: dict[tuple[object, object], Said] = {}
     quiet = replace(
         context, take=lambda source, target, said: told.update({(source, target): said})

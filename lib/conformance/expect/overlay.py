@@ -129,8 +129,8 @@ class Overlay:
     def _demand_controls(self, polled: Polled, count: int, connect: int) -> None:
         """Raise ControlBroken when a path inside a node is dead, or a node cannot be reached.
 
-        ``count``: paths between nodes, the first of those that are ``polled``; ``connect``: those and the paths inside
-        one node; the others lead to nodes.
+        ``count``: paths between nodes, the first of those that are ``polled``; ``connect``: those
+        and the paths inside one node; the others lead to nodes.
         """
         self.expect.context.attach("expected and observed", self._table(polled, connect))
         last = polled.settled.last
@@ -156,7 +156,8 @@ class Overlay:
             )
 
     def _explanations(self, polled: Polled, between: Sequence[Pair]) -> dict[int, Blamed]:
-        """Return what explains each dead path between nodes, by its place; the first where none is dead any more."""
+        """Return what explains each dead path between nodes, by its place; the first where none is
+        dead any more."""
         last = polled.settled.last
         places = range(len(between))
         dead = [index for index in places if not as_wanted(last[index], True)] or [0]
@@ -183,7 +184,8 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return what to raise: that the overlay is blocked, unless each dead path is explained otherwise."""
+        """Return what to raise: that the overlay is blocked, unless each dead path is explained
+        otherwise."""
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)

@@ -60,32 +60,31 @@ class Readings:
         """
         demand = _Demand(facts, right, expected or shown(right), lifted, because, do)
         nodes = _nodes(on)
-        tally = Tally(self.context, "read")
-        decided = False
-        lacking: MissingCapability | None = None
-        patience = self._patience(next(iter(nodes.values()), None))
-        deadline = Deadline(patience.service_effect, self.clock)
-        for node, place in nodes.items():
-            symptom = ("", "")
-            try:
-                settled = self._settled(demand, node, place, deadline.remaining)
-                symptom = demand.symptom(settled.last)
-                gone = self._gone(demand, node, settled.last)
-                if not gone:
-                    self._compare(demand, node, settled)
-            except MissingCapability as error:
-                lacking = lacking or error
-                if place is not None:
-                    self.context.decided(
-                        None, place, ClaimVerdict.NOT_RUN, first_line(error), "read"
-                    )
-            except (Nonconformance, SuiteError) as error:
-                decided = True
-                tally.wrong(None, place, error, symptom)
-            else:
-                decided = True
-                tally.right(None, place, gone or because, of_limitation(bool(gone)))
-        tally.end()
+        with Tally(self.context, "read") as tally:
+            decided = False
+            lacking: MissingCapability | None = None
+            patience = self._patience(next(iter(nodes.values()), None))
+            deadline = Deadline(patience.service_effect, self.clock)
+            for node, place in nodes.items():
+                symptom = ("", "")
+                try:
+                    settled = self._settled(demand, node, place, deadline.remaining)
+                    symptom = demand.symptom(settled.last)
+                    gone = self._gone(demand, node, settled.last)
+                    if not gone:
+                        self._compare(demand, node, settled)
+                except MissingCapability as error:
+                    lacking = lacking or error
+                    if place is not None:
+                        self.context.decided(
+                            None, place, ClaimVerdict.NOT_RUN, first_line(error), "read"
+                        )
+                except (Nonconformance, SuiteError) as error:
+                    decided = True
+                    tally.wrong(None, place, error, symptom)
+                else:
+                    decided = True
+                    tally.right(None, place, gone or because, of_limitation(bool(gone)))
         if not decided:
             raise lacking or MissingCapability(
                 f"no node is there to have {demand.expected}", "cover a node: --nodes"
@@ -156,7 +155,8 @@ class Readings:
 
 @dataclass(frozen=True)
 class _Demand(Generic[T]):
-    """What facts are to be, and what a message says where they are otherwise; fields as in :meth:`Readings.that`."""
+    """What facts are to be, and what a message says where they are otherwise; fields as in
+    :meth:`Readings.that`."""
 
     facts: Found[T] | Callable[[str], Found[T]]
     right: T | Callable[[T], bool]
@@ -166,7 +166,8 @@ class _Demand(Generic[T]):
     do: str
 
     def known(self, node: str) -> Found[T]:
-        """Read the facts now.  Raises MissingCapability where something could not be read, or there is nothing."""
+        """Read the facts now.  Raises MissingCapability where something could not be read, or there
+        is nothing."""
         found = self.facts(node) if callable(self.facts) else self.facts
         unknown = [
             f"{name} could not be read: {fact.source}"

@@ -92,15 +92,14 @@ class Sizes:
             [pairs], because="without small datagrams nothing is said about larger ones"
         )
         found: list[Carried] = []
-        tally = Tally(self.expect.context, "behaviour")
-        for source, target in pairs:
-            try:
-                found.append(self._judged(source, target, because))
-            except (Nonconformance, SuiteError) as error:
-                tally.wrong(source, target, error)
-            else:
-                tally.right(source, target, because)
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for source, target in pairs:
+                try:
+                    found.append(self._judged(source, target, because))
+                except (Nonconformance, SuiteError) as error:
+                    tally.wrong(source, target, error)
+                else:
+                    tally.right(source, target, because)
         return found
 
     def setting_ignored(

@@ -165,15 +165,14 @@ class StandingWatch:
         kept, turns = self.told()
         if kept.error:
             raise EnvironmentBroken(f"the standing watch ended early: {kept.error}")
-        tally = Tally(self.expect.context, "closed")
-        seconds = f"asked for {kept.ended - kept.began:.0f} s"
-        for node in self.facts.nodes:
-            of_node = _OfNode(self.expect, node.name, kept, turns, because)
-            if problem := of_node.problem():
-                tally.wrong(None, node, problem)
-            elif of_node.paths:
-                tally.right(None, node, "; ".join([because, seconds, *of_node.notes]))
-        tally.end()
+        with Tally(self.expect.context, "closed") as tally:
+            seconds = f"asked for {kept.ended - kept.began:.0f} s"
+            for node in self.facts.nodes:
+                of_node = _OfNode(self.expect, node.name, kept, turns, because)
+                if problem := of_node.problem():
+                    tally.wrong(None, node, problem)
+                elif of_node.paths:
+                    tally.right(None, node, "; ".join([because, seconds, *of_node.notes]))
 
 
 @dataclass

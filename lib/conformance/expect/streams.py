@@ -205,7 +205,8 @@ class StreamExpect:
     def _unless_explained(
         self, state: StreamState, wrong: Nonconformance, text: Explanation, opened: float
     ) -> Exception:
-        """Return ``wrong``, or what explains it: changed pods, a policy of others or a change of another run.
+        """Return ``wrong``, or what explains it: changed pods, a policy of others or a change of
+        another run.
 
         ``opened``: seconds of the monotonic clock at which the stream opened.
         """

@@ -78,14 +78,15 @@ class Throughout:
                 stop.set()
         asking.result()  # what breaks it is no silence of the paths
         alive = _alive(opened)
-        tally = Tally(self.expect.context, "closed")
-        for one in shut:
-            if problem := self._problem(one, shut, alive, because):
-                tally.wrong(one.attempt.source, one.target, problem)
-            else:
-                asked = counted(len(one.seen), "time", "times")
-                tally.right(one.attempt.source, one.target, f"{because}; asked {asked} meanwhile")
-        tally.end()
+        with Tally(self.expect.context, "closed") as tally:
+            for one in shut:
+                if problem := self._problem(one, shut, alive, because):
+                    tally.wrong(one.attempt.source, one.target, problem)
+                else:
+                    asked = counted(len(one.seen), "time", "times")
+                    tally.right(
+                        one.attempt.source, one.target, f"{because}; asked {asked} meanwhile"
+                    )
 
     def _paths(self, pairs: Iterable[Pairs], *, want: bool) -> list[_Asked]:
         patience = self.expect.timings

@@ -421,7 +421,8 @@ class Expect(Session):
     def _plan(self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask) -> list[Path]:
         """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
 
-        Where open paths alone are controls, a policy that is late on new pods' node may keep them shut for a while.
+        Where open paths alone are controls, a policy that is late on new pods' node may keep them
+        shut for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)

@@ -290,7 +290,8 @@ class _Round:
         """Whether a source is to be asked now; if so, plan when it is due again."""
         if self._next_due(source) > now + TICK:
             return False
-        # An agent that hangs is seen to hang, and a busy one to be behind: neither is asked for more and more.
+        # An agent that hangs is seen to hang, and a busy one to be behind: neither is asked for
+        # more and more.
         if self._asking.waits(source.uid) or self._is_behind(source):
             source.held_until = now + min(LOOK, source.cadence)
             return False
@@ -496,7 +497,8 @@ class _Round:
             self._end(one)
 
     def _end_decided(self, several: Sequence[_Asked]) -> None:
-        """End paths that hold, or that no attempt could decide any more, unless all are given more time."""
+        """End paths that hold, or that no attempt could decide any more, unless all are given more
+        time."""
         for one in several:
             if not one.is_left:
                 continue

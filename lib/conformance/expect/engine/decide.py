@@ -378,7 +378,8 @@ def _closed(path: Path) -> Standing:
 
 @dataclass(eq=False)
 class _Denial:
-    """The row of time-outs of a path that is to be closed, attempt by attempt in the order of their beginnings."""
+    """The row of time-outs of a path that is to be closed, attempt by attempt in the order of their
+    beginnings."""
 
     path: Path
     ended: Why | None
@@ -393,7 +394,8 @@ class _Denial:
     """Attempts that decide nothing any more."""
 
     def take(self, attempt: Try, place: int) -> Standing | None:
-        """Add the attempt at this place (from 1 on); return the standing that it decides, None: it decides none."""
+        """Add the attempt at this place (from 1 on); return the standing that it decides, None: it
+        decides none."""
         assert attempt.seen is not None
         if self.watching:
             return self._watch(attempt, attempt.seen)

@@ -84,7 +84,8 @@ def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) 
 
 
 def _of_backends(target: Target, there: Sequence[str], found: Blamed) -> Nearest:
-    """What lies nearer than a path by a Service whose backends are closed by their own addresses, too."""
+    """What lies nearer than a path by a Service whose backends are closed by their own addresses,
+    too."""
     if found.wrong:
         why = f", while {found.wrong[0]}"
     elif len(there) == 1:
