@@ -4,7 +4,7 @@ too."""
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, Nonconformance, SuiteError
 from conformance.expect import late
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import as_wanted, unexpected_backend
@@ -49,10 +49,14 @@ def failure(
         return None
     standing = wrong[0].standing
     if isinstance(standing, Broken):
+        error = standing.error
         if len(outcomes) > 1:
-            standing.error.add_note(_by_node(outcomes))
-        return standing.error
-    return _Failure(expect, outcomes, wrong, removed).error(because, seconds)
+            error.add_note(_by_node(outcomes))
+    else:
+        error = _Failure(expect, outcomes, wrong, removed).error(because, seconds)
+    if isinstance(error, Nonconformance | SuiteError):
+        error.paths = [outcome.path.attempt for outcome in wrong]
+    return error
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:
@@ -296,17 +300,16 @@ def _when(outcome: Outcome) -> str:
         return str(standing.why)
     if standing.why is not Why.OPEN:
         return ""
-    tries = [tried for tried in path.tries if tried.seen is not None]
     arrived = [
-        tried
-        for tried in tries
+        tried.at
+        for tried in path.tries
         if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS
     ]
     allowed = f"it has to be by {round(path.rule.within, 1):g} s"
-    if len(arrived) == len(tries):
+    if len(arrived) == len(path.seen):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return (
-        f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this "
+        f"closed late or not for good: a packet still arrived {arrived[-1]:.1f} s after this "
         f"began; {allowed}"
     )
 
@@ -327,11 +330,10 @@ def _how_it_leaks(outcome: Outcome) -> str:
         return f"datagrams of {len(LARGE)} bytes arrive, and small ones vanish"
     if outcome.standing == Wrong(Why.OPEN):
         return ""
-    denied: dict[bool, list[float]] = {True: [], False: []}
-    for attempt in path.tries:
-        if attempt.seen:
-            denied[attempt.seen.verdict in DENIED_VERDICTS].append(attempt.at)
-    return f"closed for {max(denied[False]) - min(denied[True]):.1f} s, then open again"
+    answered = [(tried.at, tried.seen.verdict) for tried in path.tries if tried.seen]
+    began = min(at for at, verdict in answered if verdict in DENIED_VERDICTS)
+    ended = max(at for at, verdict in answered if verdict not in DENIED_VERDICTS)
+    return f"closed for {ended - began:.1f} s, then open again"
 
 
 def _by_node(outcomes: Sequence[Outcome]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError
+from conformance.errors import EnvironmentBroken
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.engine.decide import (
     Broken,
@@ -148,15 +148,6 @@ class Outcome:
             why = "no connection stays"
         before = f", and {self.wavered} earlier in the run" if self.wavered else ""
         return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}{before}: {why}"
-
-
-def name_paths(error: Exception, outcomes: Sequence[Outcome]) -> None:
-    """Let a failure say which of the paths are wrong, the worst first."""
-    if isinstance(error, Nonconformance | SuiteError):
-        wrong = sorted(
-            (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
-        )
-        error.paths = [outcome.path.attempt for outcome in wrong]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

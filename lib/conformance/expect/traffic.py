@@ -28,7 +28,7 @@ from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.explain import message
 from conformance.expect.failure import failure, name_leads_to
 from conformance.expect.limitation import Case, Paths
-from conformance.expect.outcome import Outcome, name_paths, table
+from conformance.expect.outcome import Outcome, table
 from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
@@ -402,7 +402,6 @@ class Expect(Session):
             self, outcomes, because=ask.because, seconds=seconds, removed=ask.about_denial
         )
         if wrong is not None:
-            name_paths(wrong, outcomes)
             raise wrong
         self._record_result(outcomes, began)
         rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
