@@ -1,5 +1,4 @@
-"""The failure of one expectation: the worst of its paths', with a message that names the others,
-too."""
+"""The failure of one expectation: that of its worst path, in a message that names the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,8 +36,7 @@ def failure(
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
-    """Return the worst of the paths' failures, which names the others too; None: every path is as
-    it is to be.
+    """Return the worst failure of the paths, which names the others; None: all are as expected.
 
     ``removed``: the policies were removed just now, so that the paths are to be open again.
     """
@@ -60,8 +58,7 @@ def failure(
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:
-    """Return the addresses of a path's name; given time, so that a slow answer differs from
-    none."""
+    """Return the addresses of a path's name; waits long, so that a slow answer is not none."""
     attempt = outcome.path.attempt
     patience = expect.timings.of(attempt.source.os)
     return names.resolved_address(
@@ -98,8 +95,7 @@ class _Failure:
 
     @property
     def lost(self) -> Path | None:
-        """The control that was lost, so that nothing can be said of the first path; None: none
-        was."""
+        """The control whose loss leaves the first path undecided; None: none was lost."""
         path = self.first.path
         standing = self.first.standing
         if path.want or not isinstance(standing, BrokenControl) or standing.why is not Why.CONTROL:

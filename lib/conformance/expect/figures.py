@@ -92,8 +92,7 @@ class FigureLog:
 
 
 def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, float, float]:
-    """Return the seconds from a change to a path's first right answer, its first stable one and its
-    last wrong one.
+    """Return the seconds from a change to a path's first right, stable and last wrong answer.
 
     ``after``: seconds from the change to the beginning of the expectation.
     """
@@ -105,8 +104,7 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
 
 def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
-    """Return when each attempt up to the last of a row showed what it did, and whether that is
-    right.
+    """Return when each attempt up to a row's last showed its result, and if that is right.
 
     What left before a path was open waits for its SYN to be sent again, or fails: it shows what the
     first does that connected, or nothing.

@@ -156,8 +156,10 @@ class Overlay:
             )
 
     def _explanations(self, polled: Polled, between: Sequence[Pair]) -> dict[int, Blamed]:
-        """Return what explains each dead path between nodes, by its place; the first where none is
-        dead any more."""
+        """Return what explains each dead path between nodes, by its place.
+
+        Where none is dead any more, the first path stands for them.
+        """
         last = polled.settled.last
         places = range(len(between))
         dead = [index for index in places if not as_wanted(last[index], True)] or [0]
@@ -184,8 +186,7 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return what to raise: that the overlay is blocked, unless each dead path is explained
-        otherwise."""
+        """Return that the overlay is blocked, or what else explains every dead path."""
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)

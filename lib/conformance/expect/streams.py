@@ -197,7 +197,7 @@ class StreamExpect:
 
     @property
     def _was_overwhelmed(self) -> bool:
-        """Whether the lab's machine was, for as long as a new connection was waited for."""
+        """True if the lab's machine was overwhelmed while a new connection was waited for."""
         return self.expect.context.machine.overwhelmed(
             self._waits_since, self.expect.clock.monotonic()
         )
