@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from conformance.errors import ControlBroken, Nonconformance, first_line
 from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
@@ -63,10 +64,9 @@ class Backends:
             for client, target in pairs
             for _ in range(at_once)
         ]
-        row = _Row(targets[0], agree)
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts), at_once),
-            row.accepts,
+            _Row(targets[0], agree).accepts,
             within=max(timings.service_effect for timings in patience),
             agree=agree,
             every=min(timings.poll_every for timings in patience),
@@ -77,26 +77,28 @@ class Backends:
         )
         wrong = []
         for index, (client, target) in enumerate(pairs):
-            seen = [
-                observation for round_ in settled.seen[-agree:] for observation in round_[index]
-            ]
-            if settled.converged or (_proper(seen) and _all_answered(seen, target)):
+            seen = list(chain.from_iterable(round_[index] for round_ in settled.seen[-agree:]))
+            if settled.converged or _all_used(seen, target):
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
                 continue
             error = self._failure(client, target, seen, settled.seconds, because)
-            said = unless_changed(expect, [client, *target.backends], error)
-            other = (
-                "an answer of another pod"
-                if any(map(unexpected_backend, seen))
-                else "not all of them"
-            )
-            symptom = ("the backends and no other", other)
-            expect.context.decided(
-                client, target, of_failure(said), first_line(said), symptom=symptom
-            )
-            wrong.append(said)
+            wrong.append(unless_changed(expect, [client, *target.backends], error))
+            self._decide_wrong(client, target, seen, wrong[-1])
         if wrong:
             raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
+
+    def _decide_wrong(
+        self, client: Workload, target: Target, seen: Sequence[Observation], error: Exception
+    ) -> None:
+        strange = any(map(unexpected_backend, seen))
+        observed = "an answer of another pod" if strange else "not all of them"
+        self.expect.context.decided(
+            client,
+            target,
+            of_failure(error),
+            first_line(error),
+            symptom=("the backends and no other", observed),
+        )
 
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
         """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
@@ -139,9 +141,12 @@ class Backends:
     def _attempt(
         self, source: Workload, target: Target, kind: Kind, *, payload: int = 0
     ) -> Attempt:
-        give_up = self.expect.timings.of(source.os).http_give_up
         return Attempt(
-            source=source, target=target, kind=kind, give_up_after=give_up, payload=payload
+            source=source,
+            target=target,
+            kind=kind,
+            give_up_after=self.expect.timings.of(source.os).http_give_up,
+            payload=payload,
         )
 
     def _polled(
@@ -154,32 +159,34 @@ class Backends:
     ) -> None:
         """Ask until enough rounds in a row are right, each path by itself; the last ``controls`` are theirs."""
         polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
-        tally = Tally(self.expect.context, "behaviour")
-        for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
-            target = attempt.target
-            control = len(attempts) - controls + index
-            assert target is not None
-            wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
-            if polled.converged or polled.agreed(index, right):
-                tally.right(attempt.source, target, because)
-                continue
-            wrong: Exception
-            if controls and not polled.agreed(control, right):
-                do = "see CONN-3: what is lost by the pod's own address says nothing about Services"
-                told = message.of_control(polled.message(control, wanted, {"do": do}))
-                wrong = ControlBroken(
-                    told, control=attempts[control].label, seen=polled.seen(control)
-                )
-            else:
-                told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
-                if target.protocol == "tcp" and all(
-                    one.verdict in NOBODY for one in seen
-                ):  # whatever its size is
-                    told = replace(told, cause=closed([attempt], seen))
-                wrong = Nonconformance(told, seen=seen)
-            error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
-            tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
+                target = attempt.target
+                control = len(attempts) - controls + index
+                assert target is not None
+                wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
+                if polled.converged or polled.agreed(index, right):
+                    tally.right(attempt.source, target, because)
+                    continue
+                wrong: Exception
+                if controls and not polled.agreed(control, right):
+                    do = (
+                        "see CONN-3: what is lost by the pod's own address says nothing about "
+                        "Services"
+                    )
+                    told = message.of_control(polled.message(control, wanted, {"do": do}))
+                    wrong = ControlBroken(
+                        told, control=attempts[control].label, seen=polled.seen(control)
+                    )
+                else:
+                    told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
+                    if target.protocol == "tcp" and all(
+                        one.verdict in NOBODY for one in seen
+                    ):  # whatever its size is
+                        told = replace(told, cause=closed([attempt], seen))
+                    wrong = Nonconformance(told, seen=seen)
+                error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
+                tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
 
     def _failure(
         self,
@@ -246,7 +253,7 @@ def _proper(seen: Sequence[Observation]) -> bool:
 
 
 def _all_answered(seen: Sequence[Observation], target: Target) -> bool:
-    return all(any(same_pod(backend, one.served_by) for one in seen) for backend in target.backends)
+    return all(_answered(backend, seen) for backend in target.backends)
 
 
 def _listed(target: Target) -> str:
@@ -255,18 +262,11 @@ def _listed(target: Target) -> str:
 
 def _told(seen: Sequence[Observation], target: Target) -> str:
     """Who never answered, who did and is no backend, and how else connections ended; then who answered how often."""
-    answers = [observation for observation in seen if observation.verdict is Verdict.CONNECTED]
-    silent = [
-        pod.pod
-        for pod in target.backends
-        if not any(same_pod(pod, answer.served_by) for answer in answers)
-    ]
+    answers = [one for one in seen if one.verdict is Verdict.CONNECTED]
     others = Counter(_who(answer) for answer in answers if unexpected_backend(answer))
-    failed = Counter(
-        _who(observation) for observation in seen if observation.verdict is not Verdict.CONNECTED
-    )
+    failed = Counter(_who(one) for one in seen if one.verdict is not Verdict.CONNECTED)
     right = Counter(_who(answer) for answer in answers if not unexpected_backend(answer))
-    told = [f"{pod} never answered" for pod in silent]
+    told = [f"{pod.pod} never answered" for pod in target.backends if not _answered(pod, answers)]
     told += [
         f"{who} answered {counted(count, 'time')} although it is no backend"
         for who, count in others.items()
@@ -274,6 +274,14 @@ def _told(seen: Sequence[Observation], target: Target) -> str:
     told += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]
     beside = ", ".join(f"{who} {counted(count, 'time')}" for who, count in right.most_common())
     return f"{', '.join(told)}{f' ({beside})' if beside else ''}"
+
+
+def _all_used(seen: Sequence[Observation], target: Target) -> bool:
+    return _proper(seen) and _all_answered(seen, target)
+
+
+def _answered(backend: Workload, seen: Iterable[Observation]) -> bool:
+    return any(same_pod(backend, one.served_by) for one in seen)
 
 
 def _who(seen: Observation) -> str:

@@ -120,8 +120,11 @@ class Beyond:
             so = f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(seen))}"
             do = "name a target that sees nodes' own addresses: --external-target"
             raise MissingCapability(f"something beyond the nodes translates, too: {so}", do)
-        pairs = [(client, self._there(protocol)) for client in clients]
-        self.expect.sources(pairs, are=lambda client: [client.node_address], because=because)
+        self.expect.sources(
+            [(client, self._there(protocol)) for client in clients],
+            are=lambda client: [client.node_address],
+            because=because,
+        )
 
     def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
         """Each Linux pod's ping of the other of its pair is answered.
@@ -145,34 +148,33 @@ class Beyond:
         (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
         ``meanwhile`` is done while they are waited for; raises what it raises, too.
         """
-        tally = Tally(self.expect.context, "open" if want else "closed")
-        began = time.monotonic()
-        asked = [(source, there.address) for source, there in pod_pairs]
-        with ThreadPoolExecutor(1, thread_name_prefix="pings") as pool:
-            pings = pool.submit(self._pings, asked, *(REPLY if want else SILENCE))
-            meanwhile()
-        for (source, there), ran in zip(pod_pairs, pings.result(), strict=True):
-            try:
-                said = self._said(source, ran)
-            except SuiteError as error:
-                tally.wrong(source, there, error)
-                continue
-            if said[-1].replied is want:
-                tally.right(source, there, f"{because}; {PING_UNTOLD}")
-            else:
-                text = self._told(source, there, said, because)
-                wrong: Exception = Nonconformance(text)
-                policies = self.expect.context.others
-                if by := policies.excuse(
-                    source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
-                ):
-                    wrong = others.decided(policies, text, by)
-                elif want and (
-                    by := self.expect.context.runs.excuse([source.node, there.node], began)
-                ):
-                    wrong = others.decided(self.expect.context.runs, text, by)
-                tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
-        tally.end()
+        with Tally(self.expect.context, "open" if want else "closed") as tally:
+            began = time.monotonic()
+            asked = [(source, there.address) for source, there in pod_pairs]
+            with ThreadPoolExecutor(1, thread_name_prefix="pings") as pool:
+                pings = pool.submit(self._pings, asked, *(REPLY if want else SILENCE))
+                meanwhile()
+            for (source, there), ran in zip(pod_pairs, pings.result(), strict=True):
+                try:
+                    said = self._said(source, ran)
+                except SuiteError as error:
+                    tally.wrong(source, there, error)
+                    continue
+                if said[-1].replied is want:
+                    tally.right(source, there, f"{because}; {PING_UNTOLD}")
+                else:
+                    text = self._told(source, there, said, because)
+                    wrong: Exception = Nonconformance(text)
+                    policies = self.expect.context.others
+                    if by := policies.excuse(
+                        source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
+                    ):
+                        wrong = others.decided(policies, text, by)
+                    elif want and (
+                        by := self.expect.context.runs.excuse([source.node, there.node], began)
+                    ):
+                        wrong = others.decided(self.expect.context.runs, text, by)
+                    tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
 
     def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
         """Each ping passes before a policy is made.  Raises ControlBroken, and says what follows (``so``)."""
@@ -245,30 +247,32 @@ class Beyond:
         Raises ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any more afterwards.
         """
         address, _ = self._target
-        tally = Tally(self.expect.context, "closed")
-        silent = list[Workload]()
-        pings = self._pings([(source, address) for source in sources], ECHOES)
-        for source, ran in zip(sources, pings, strict=True):
+        with Tally(self.expect.context, "closed") as tally:
+            silent = list[Workload]()
+            pings = self._pings([(source, address) for source in sources], ECHOES)
+            for source, ran in zip(sources, pings, strict=True):
+                try:
+                    said = self._said(source, ran)
+                except SuiteError as error:
+                    tally.wrong(source, None, error)
+                    continue
+                if said[-1].replied:
+                    told = (
+                        f"{source.label} -> {address}  {said[-1]}, although {because}; "
+                        f"{PING_UNTOLD}"
+                    )
+                    tally.right(source, None, told, ClaimVerdict.LIFTED)
+                else:
+                    silent.append(source)
             try:
-                said = self._said(source, ran)
+                if silent:
+                    self._answers(beside)
             except SuiteError as error:
-                tally.wrong(source, None, error)
-                continue
-            if said[-1].replied:
-                told = f"{source.label} -> {address}  {said[-1]}, although {because}; {PING_UNTOLD}"
-                tally.right(source, None, told, ClaimVerdict.LIFTED)
+                for source in silent:
+                    tally.wrong(source, None, error)
             else:
-                silent.append(source)
-        try:
-            if silent:
-                self._answers(beside)
-        except SuiteError as error:
-            for source in silent:
-                tally.wrong(source, None, error)
-        else:
-            for source in silent:
-                tally.right(source, None, because)
-        tally.end()
+                for source in silent:
+                    tally.right(source, None, because)
 
     def _answers(self, linux: Workload) -> None:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""

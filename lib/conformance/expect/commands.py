@@ -108,35 +108,34 @@ class Commands:
         It takes the pod's suffix list, the DNS client's cache and its rules; one answer decides.  Raises
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
-        tally = Tally(self.context, "behaviour")
-        wanted = sorted(to)
-        shown = "ForEach-Object { $_.IPAddressToString }"
-        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
-        ran = at_once([partial(self._run, client, words) for client in clients])
-        for client, future in zip(clients, ran, strict=True):
-            try:
-                ended = future.result()
-                told = Explanation(
-                    claims=self.context.claims,
-                    path=client.label,
-                    where=client.node,
-                    expected=", ".join(wanted),
-                    observed="",
-                    prefix=f"{name} by Windows' own resolver: ",
-                    lines={"because": because},
-                )
-                said = _Said(ended, told, " ".join(words))
-                if UNKNOWN_NAME in ended.output:
-                    raise Nonconformance(said.but(do=COMPARE_SUFFIXES))
-                if ended.exit_code != 0:
-                    raise ProbeBroken(said.but("it failed for another reason than the name"))
-                if sorted(ended.output.split()) != wanted:
-                    raise Nonconformance(said.but())
-            except (Nonconformance, SuiteError) as error:
-                tally.wrong(client, None, error)
-            else:
-                tally.right(client, None, because)
-        tally.end()
+        with Tally(self.context, "behaviour") as tally:
+            wanted = sorted(to)
+            shown = "ForEach-Object { $_.IPAddressToString }"
+            words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
+            ran = at_once([partial(self._run, client, words) for client in clients])
+            for client, future in zip(clients, ran, strict=True):
+                try:
+                    ended = future.result()
+                    told = Explanation(
+                        claims=self.context.claims,
+                        path=client.label,
+                        where=client.node,
+                        expected=", ".join(wanted),
+                        observed="",
+                        prefix=f"{name} by Windows' own resolver: ",
+                        lines={"because": because},
+                    )
+                    said = _Said(ended, told, " ".join(words))
+                    if UNKNOWN_NAME in ended.output:
+                        raise Nonconformance(said.but(do=COMPARE_SUFFIXES))
+                    if ended.exit_code != 0:
+                        raise ProbeBroken(said.but("it failed for another reason than the name"))
+                    if sorted(ended.output.split()) != wanted:
+                        raise Nonconformance(said.but())
+                except (Nonconformance, SuiteError) as error:
+                    tally.wrong(client, None, error)
+                else:
+                    tally.right(client, None, because)
 
     def _succeed(
         self,
@@ -178,27 +177,30 @@ class Commands:
 
         Raises the worst failure.
         """
-        tally = Tally(self.context, half)
-        several = [argv(target) for _, target in pairs]
-        ran = at_once(
-            [
-                partial(self._run, client, words)
-                for (client, _), words in zip(pairs, several, strict=True)
-            ]
-        )
-        for (client, target), words, future in zip(pairs, several, ran, strict=True):
-            try:
-                judge(
-                    self._said((client, target), words, future.result(), expected(target), because),
-                    target,
-                )
-            except (Nonconformance, SuiteError) as error:
-                tally.wrong(client, target, error)
-            else:
-                tally.right(
-                    client, target, f"{because}; {COMMAND_UNTOLD}" if half == "open" else because
-                )
-        tally.end()
+        with Tally(self.context, half) as tally:
+            several = [argv(target) for _, target in pairs]
+            ran = at_once(
+                [
+                    partial(self._run, client, words)
+                    for (client, _), words in zip(pairs, several, strict=True)
+                ]
+            )
+            for (client, target), words, future in zip(pairs, several, ran, strict=True):
+                try:
+                    judge(
+                        self._said(
+                            (client, target), words, future.result(), expected(target), because
+                        ),
+                        target,
+                    )
+                except (Nonconformance, SuiteError) as error:
+                    tally.wrong(client, target, error)
+                else:
+                    tally.right(
+                        client,
+                        target,
+                        f"{because}; {COMMAND_UNTOLD}" if half == "open" else because,
+                    )
 
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
         return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)

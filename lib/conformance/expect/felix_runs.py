@@ -52,18 +52,19 @@ class FelixRuns:
             clock=self.clock,
         )
         down = settled.last
-        tally = Tally(self.context, "read")
-        lost = self.lost(list(down)) if down else {}
-        for node in self.nodes:
-            if node.name not in down:
-                tally.right(None, node, because)
-            elif node.name in lost:
-                tally.wrong(None, node, EnvironmentBroken(lost[node.name]))
-            else:
-                tally.wrong(
-                    None, node, self._error(node.name, down[node.name], settled.seconds, because)
-                )
-        tally.end()
+        with Tally(self.context, "read") as tally:
+            lost = self.lost(list(down)) if down else {}
+            for node in self.nodes:
+                if node.name not in down:
+                    tally.right(None, node, because)
+                elif node.name in lost:
+                    tally.wrong(None, node, EnvironmentBroken(lost[node.name]))
+                else:
+                    tally.wrong(
+                        None,
+                        node,
+                        self._error(node.name, down[node.name], settled.seconds, because),
+                    )
 
     def _error(self, node: str, told: str, seconds: float, because: str) -> Exception:
         claims = ", ".join(self.context.claims)

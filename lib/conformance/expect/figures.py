@@ -72,32 +72,7 @@ class FigureLog:
         self._timed.add(change)
         times: dict[tuple[OS, bool], list[tuple[float, float, float]]] = {}
         for path, row in turned:
-            asked = [
-                (
-                    attempt.at,
-                    attempt.at + (attempt.seen.seconds if path.want else 0.0),
-                    as_wanted(attempt.seen, path.want),
-                )
-                for attempt in _until(path, row)
-                if attempt.seen is not None
-            ]
-            if (
-                path.want
-            ):  # what left before the path was open waits for its SYN to be sent again, or fails
-                opened = min(answered for _, answered, right in asked if right)
-                asked = [
-                    (at, opened if at <= opened else answered, right)
-                    for at, answered, right in asked
-                    if right or at > opened
-                ]
-            judged = [(right, max(0.0, began - change.at + when)) for _, when, right in asked]
-            fits = [right for right, _ in judged]
-            wrong = [when for right, when in judged if not right]
-            found_at = (
-                judged[fits.index(True)][1],
-                judged[_stable_from(fits)][1],
-                wrong[-1] if wrong else 0.0,
-            )
+            found_at = _found_at(path, row, began - change.at)
             for os in _enforcers(change, path.attempt):
                 times.setdefault((os, path.want), []).append(found_at)
         for (os, want), found in times.items():
@@ -114,6 +89,36 @@ class FigureLog:
                     exposure=None if want else last_wrong,
                 )
             )
+
+
+def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, float, float]:
+    """Return the seconds from a change to a path's first right, stable and last wrong answer.
+
+    ``after``: seconds from the change to the beginning of the expectation.
+    """
+    answers = _answers(path, row)
+    fits = [right for _, right in answers]
+    times = [max(0.0, after + when) for when, _ in answers]
+    wrong = [when for when, right in zip(times, fits, strict=True) if not right]
+    return times[fits.index(True)], times[_stable_from(fits)], wrong[-1] if wrong else 0.0
+
+
+def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
+    """Return when each attempt up to a row's last showed its result, and if that is right.
+
+    What left before a path was open waits for its SYN to be sent again, or fails: it shows what the
+    first does that connected, or nothing.
+    """
+    answered = [(attempt.at, attempt.seen) for attempt in _until(path, row) if attempt.seen]
+    if not path.want:
+        return [(at, as_wanted(seen, False)) for at, seen in answered]
+    asked = [(at, at + seen.seconds, as_wanted(seen, True)) for at, seen in answered]
+    opened = min(came for _, came, right in asked if right)
+    return [
+        (opened if at <= opened else came, right)
+        for at, came, right in asked
+        if right or at > opened
+    ]
 
 
 def direction(attempt: Attempt) -> str:

@@ -69,21 +69,20 @@ class Fragments:
         ]
         polled = poll(self.expect, attempts, _all_echoed, because=because)
         lost = self._lost(pairs, because)
-        tally = Tally(self.expect.context, "behaviour")
-        for index, (source, target) in enumerate(pairs):
-            if index not in lost and not (polled.converged or polled.agreed(2 * index, echoed)):
-                lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
-            if index in lost:
-                tally.wrong(
-                    source,
-                    target,
-                    unless_changed(self.expect, [source, *target.backends], lost[index]),
-                )
-            else:
-                tally.right(
-                    source, target, with_who(because, polled.seen(2 * index)[-polled.agree :])
-                )
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for index, (source, target) in enumerate(pairs):
+                if index not in lost and not (polled.converged or polled.agreed(2 * index, echoed)):
+                    lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
+                if index in lost:
+                    tally.wrong(
+                        source,
+                        target,
+                        unless_changed(self.expect, [source, *target.backends], lost[index]),
+                    )
+                else:
+                    tally.right(
+                        source, target, with_who(because, polled.seen(2 * index)[-polled.agree :])
+                    )
 
     def _lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
         """By its place a path on which some size of one packet never arrives, and what is said of it.

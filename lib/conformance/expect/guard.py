@@ -91,9 +91,14 @@ def excused(
     change = context.change()
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
-    at = change.enforced_at if change else "both"
     told = partial(
-        others.excused, context.others, attempt, seen, want=want, otherwise=otherwise, at=at
+        others.excused,
+        context.others,
+        attempt,
+        seen,
+        want=want,
+        otherwise=otherwise,
+        at=change.enforced_at if change else "both",
     )
     if by := told():
         return others.decided(context.others, text, by, lasting=bool(told(lasting=True)))

@@ -37,27 +37,28 @@ class HostSubnet:
             what = f"no free port of a node takes connections of Linux pods: {first_line(broken)}"
             do = "let nodes' firewalls pass TCP to high ports from pods and nodes"
             raise MissingCapability(what, do) from broken
-        tally = Tally(self.streams.expect.context, "open")
-        opened = self.streams.open(*ways)
-        for stream, state in zip(opened, self.streams.streams.look(opened), strict=True):
-            client = stream.client
-            target = stream.target
-            seen = state.server.remote.rpartition(":")[0]
-            path = f"{client.label} -> {target.label}"
-            if seen == client.node_address:
-                tally.right(client, target, because)
-            elif seen == client.address:
-                told = f"{path}: the server saw the pod's own address {seen}, although {because}"
-                tally.right(client, target, told, ClaimVerdict.LIFTED)
-            else:
-                do = f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, and see NAT-2"
-                wrong = Explanation(
-                    claims=tally.context.claims,
-                    path=path,
-                    where=f"{client.node} to a node's own port",
-                    expected=f"source {client.node_address} (its node)",
-                    observed=f"source {seen}",
-                    lines={"because": because, "do": do},
-                )
-                tally.wrong(client, target, Nonconformance(wrong))
-        tally.end()
+        with Tally(self.streams.expect.context, "open") as tally:
+            opened = self.streams.open(*ways)
+            for stream, state in zip(opened, self.streams.streams.look(opened), strict=True):
+                client = stream.client
+                target = stream.target
+                seen = state.server.remote.rpartition(":")[0]
+                path = f"{client.label} -> {target.label}"
+                if seen == client.node_address:
+                    tally.right(client, target, because)
+                elif seen == client.address:
+                    told = (
+                        f"{path}: the server saw the pod's own address {seen}, although {because}"
+                    )
+                    tally.right(client, target, told, ClaimVerdict.LIFTED)
+                else:
+                    do = f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, and see NAT-2"
+                    wrong = Explanation(
+                        claims=tally.context.claims,
+                        path=path,
+                        where=f"{client.node} to a node's own port",
+                        expected=f"source {client.node_address} (its node)",
+                        observed=f"source {seen}",
+                        lines={"because": because, "do": do},
+                    )
+                    tally.wrong(client, target, Nonconformance(wrong))

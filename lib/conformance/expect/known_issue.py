@@ -54,23 +54,22 @@ class KnownIssue:
             because=because,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
-        tally = Tally(expect.context, "behaviour")
-        lines = list[str]()
-        for index, (attempt, seen) in enumerate(polled):
-            lines.append(f"{attempt.label}: {message.summary(seen)}")
-            if unexpected_backend(seen[-1]):
-                text = polled.message(index, "CONNECTED, or no answer at all", {})
-                tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
-            elif as_wanted(seen[-1], True):
-                connected = (
-                    f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
-                )
-                reason = with_who(connected, seen[-1:])
-                tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
-            else:
-                tally.right(source, attempt.target, because)
-        expect.context.attach("known issue", "\n".join(lines))
-        tally.end()
+        with Tally(expect.context, "behaviour") as tally:
+            lines = list[str]()
+            for index, (attempt, seen) in enumerate(polled):
+                lines.append(f"{attempt.label}: {message.summary(seen)}")
+                if unexpected_backend(seen[-1]):
+                    text = polled.message(index, "CONNECTED, or no answer at all", {})
+                    tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
+                elif as_wanted(seen[-1], True):
+                    connected = (
+                        f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
+                    )
+                    reason = with_who(connected, seen[-1:])
+                    tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
+                else:
+                    tally.right(source, attempt.target, because)
+            expect.context.attach("known issue", "\n".join(lines))
 
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
@@ -79,18 +78,17 @@ class KnownIssue:
 
         ``do``: what makes it known.  Raises MissingCapability where it is known of no node.
         """
-        tally = Tally(self.expect.context, "behaviour")
-        unknown = list[str]()
-        for node in on:
-            try:
-                found = read(node.name)
-            except SuiteError as error:
-                tally.wrong(None, node, error)
-                continue
-            if found.value is None:
-                unknown.append(found.source)
-            reason = f"{because} ({found.source})" if found.value else found.source
-            tally.right(None, node, reason, of_chance(found.value))
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            unknown = list[str]()
+            for node in on:
+                try:
+                    found = read(node.name)
+                except SuiteError as error:
+                    tally.wrong(None, node, error)
+                    continue
+                if found.value is None:
+                    unknown.append(found.source)
+                reason = f"{because} ({found.source})" if found.value else found.source
+                tally.right(None, node, reason, of_chance(found.value))
         if len(unknown) == len(on):
             raise MissingCapability(unknown[0] if unknown else "no Windows node is covered", do)

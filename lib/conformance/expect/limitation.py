@@ -28,7 +28,6 @@ class Paths(TypedDict, total=False):
     at: Side
 
 
-Seen = Mapping[tuple[object, object], Said]
 Look = Callable[[Context, list[Pair], list[Pair]], object]
 """Asks whether the first paths are open and the others closed, in the same rounds; says to the context what it decided
 of each, and raises what is wrong."""
@@ -83,82 +82,119 @@ def case_of(as_documented: Paths, lifted: Paths, witness: Paths) -> Case:
     return Case(as_documented=documented, witness=beside)
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What one look decided of each path."""
+
+    context: Context
+    seen: Mapping[tuple[object, object], Said] = field(default_factory=dict)
+    wrong: Exception | None = None
+    """What the look raised."""
+
+    def violates(self, pair: Pair) -> bool:
+        return self.seen[pair][0] is ClaimVerdict.VIOLATED
+
+    def broken(self, case: Case) -> list[Pair]:
+        """Paths of the witness that are not as they are to be, what let pass what was to be closed
+        first."""
+        found = [pair for pair in case.witness if self.seen[pair][0] is not ClaimVerdict.CONFIRMED]
+        return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
+
+    def of_witnesses(self, cases: Sequence[Case]) -> list[Exception]:
+        """Decide of each case that has a broken witness what that means; return the first failure
+        of each."""
+        found = [[self._of_witness(case, pair) for pair in self.broken(case)] for case in cases]
+        return [errors[0] for errors in found if errors]
+
+    def _of_witness(self, case: Case, pair: Pair) -> Exception:
+        verdict, reason, half, symptom = self.seen[pair]
+        lost = case.witness[pair] or verdict is not ClaimVerdict.VIOLATED
+        case.keep(self.context).decided(
+            *pair, of_witness(verdict, lost=lost), reason, half, symptom=symptom
+        )
+        error = self.failure(pair, reason, verdict)
+        if lost and isinstance(error, Nonconformance):
+            return ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)
+        return error
+
+    def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
+        """Return the failure of one path: that of the look, where it is about this path before all
+        others."""
+        wrong = self.wrong
+        attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
+        if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
+            return wrong
+        nodes = (one.nodes for one in attempts if (one.source, one.target) == pair)
+        told = f"{', '.join(self.context.claims)}: {next(nodes, pair[0].node)}: {reason}"
+        if verdict is ClaimVerdict.VIOLATED:
+            return Nonconformance(told)
+        return ControlBroken(told, control=reason)
+
+
 def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str) -> None:
     """Say of each case's paths which end they have; what is wrong with one case leaves the others as they are.
 
     Raises Nonconformance where a path has neither end, or where a witness lets pass what has to be closed;
     ControlBroken where what a witness reaches is lost.
     """
-    all_paths = {pair: is_open for case in cases for pair, is_open in _all(case).items()}
-    first, wrong = _look(look, context, all_paths)
-    errors = [error for case in cases if (error := _of_witness(case, context, first, wrong))]
-    errors += (
-        [wrong] if wrong and not all_paths.keys() <= first.keys() else []
-    )  # nothing is decided of controls
-    sound = [case for case in cases if not _broken(case, first)]
-    doubtful = [
-        case
-        for case in sound
-        if any(first[pair][0] is ClaimVerdict.VIOLATED for pair in case.as_documented)
-    ]
-    second: Seen = {}
-    still_wrong: Exception | None = None
+    all_paths: dict[Pair, bool] = {}
+    for case in cases:
+        all_paths |= {**case.witness, **case.both, **case.as_documented}
+    first = _look(look, context, all_paths)
+    errors = first.of_witnesses(cases)
+    if first.wrong and not all_paths.keys() <= first.seen.keys():
+        errors.append(first.wrong)  # nothing is decided of controls
+    sound = [case for case in cases if not first.broken(case)]
+    doubtful = [case for case in sound if any(map(first.violates, case.as_documented))]
+    second = _Answer(context)
     if doubtful:
-        gone = {
-            pair: not is_open
-            for case in doubtful
-            for pair, is_open in case.as_documented.items()
-            if first[pair][0] is ClaimVerdict.VIOLATED
-        }
-        beside = {
-            pair: state
-            for case in doubtful
-            for pair, state in {**case.witness, **case.both}.items()
-        }
-        second, still_wrong = _look(look, context, beside | gone)
-        errors += [
-            error for case in doubtful if (error := _of_witness(case, context, second, still_wrong))
-        ]
-        sound = [case for case in sound if case not in doubtful or not _broken(case, second)]
+        second = _look(look, context, _lifted(doubtful, first))
+        errors += second.of_witnesses(doubtful)
+        sound = [case for case in sound if case not in doubtful or not second.broken(case)]
     for case in sound:
-        told = case.keep(context)
-        for source, target in filter(first.__contains__, {**case.both, **case.as_documented}):
-            leaked = (source, target) in case.both and first[source, target][
-                0
-            ] is ClaimVerdict.VIOLATED
-            again = (source, target) in second and not leaked
-            verdict, reason, half, symptom = (second if again else first)[source, target]
-            if (
-                again
-                and verdict is ClaimVerdict.CONFIRMED
-                and (source, target) in case.as_documented
-            ):
-                state = "closed" if case.as_documented[source, target] else "open"
-                verdict = of_limitation(gone=True)
-                reason = f"{source.label} -> {target.label} is {state}, although {because}"
-            told.decided(source, target, verdict, reason, half, symptom=symptom)
-            if verdict is not ClaimVerdict.CONFIRMED and verdict is not ClaimVerdict.LIFTED:
-                error = _about(
-                    (source, target), reason, verdict, still_wrong if again else wrong, context
-                )
-                if isinstance(error, Nonconformance) and (source, target) in case.as_documented:
-                    error.add_note("  neither   as documented nor as where the limitation is gone")
-                errors.append(error)
+        errors += _ends(case, first, second, because)
     if errors:  # what a look itself raised says most
-        raise min(
-            errors,
-            key=lambda one: (not isinstance(one, Nonconformance), one not in (wrong, still_wrong)),
-        )
+        raised = (first.wrong, second.wrong)
+        raise min(errors, key=lambda one: (not isinstance(one, Nonconformance), one not in raised))
 
 
-def _all(case: Case) -> dict[Pair, bool]:
-    return {**case.witness, **case.both, **case.as_documented}
+def _lifted(cases: Sequence[Case], first: _Answer) -> dict[Pair, bool]:
+    """Return the witnesses' paths as they are, and those not as documented as where the limitation
+    is gone."""
+    beside: dict[Pair, bool] = {}
+    gone: dict[Pair, bool] = {}
+    for case in cases:
+        beside |= {**case.witness, **case.both}
+        documented = case.as_documented.items()
+        gone |= {pair: not is_open for pair, is_open in documented if first.violates(pair)}
+    return beside | gone
 
 
-def _look(
-    look: Look, context: Context, paths: Mapping[Pair, bool]
-) -> tuple[Seen, Exception | None]:
-    """What was decided of each path, and what is wrong with one.  Raises what ended it before anything was."""
+def _ends(case: Case, first: _Answer, second: _Answer, because: str) -> list[Exception]:
+    """Decide which end each path of a case has, and return what is wrong."""
+    errors = []
+    context = case.keep(first.context)
+    for pair in filter(first.seen.__contains__, {**case.both, **case.as_documented}):
+        leaked = pair in case.both and first.violates(pair)
+        answer = second if pair in second.seen and not leaked else first
+        verdict, reason, half, symptom = answer.seen[pair]
+        documented = pair in case.as_documented
+        if answer is second and verdict is ClaimVerdict.CONFIRMED and documented:
+            state = "closed" if case.as_documented[pair] else "open"
+            verdict = of_limitation(gone=True)
+            reason = f"{pair[0].label} -> {pair[1].label} is {state}, although {because}"
+        context.decided(*pair, verdict, reason, half, symptom=symptom)
+        if verdict not in (ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED):
+            error = answer.failure(pair, reason, verdict)
+            if isinstance(error, Nonconformance) and documented:
+                error.add_note("  neither   as documented nor as where the limitation is gone")
+            errors.append(error)
+    return errors
+
+
+def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
+    """Return what was decided of each path, and what is wrong with one.  Raises what ended it
+    before anything was."""
     told: dict[tuple[object, object], Said] = {}
     quiet = replace(
         context, take=lambda source, target, said: told.update({(source, target): said})
@@ -172,47 +208,5 @@ def _look(
     except (Nonconformance, SuiteError) as error:
         if not told:
             raise
-        return told, error
-    return told, None
-
-
-def _broken(case: Case, seen: Seen) -> list[Pair]:
-    """Paths of the witness that are not as they are to be, what let pass what was to be closed first."""
-    found = [pair for pair in case.witness if seen[pair][0] is not ClaimVerdict.CONFIRMED]
-    return sorted(
-        found, key=lambda pair: case.witness[pair] or seen[pair][0] is not ClaimVerdict.VIOLATED
-    )
-
-
-def _of_witness(
-    case: Case, context: Context, seen: Seen, wrong: Exception | None
-) -> Exception | None:
-    """What is wrong with a witness, which is said of the case; None: nothing is."""
-    found: list[Exception] = []
-    for source, target in _broken(case, seen):
-        verdict, reason, half, symptom = seen[source, target]
-        lost = case.witness[source, target] or verdict is not ClaimVerdict.VIOLATED
-        case.keep(context).decided(
-            source, target, of_witness(verdict, lost=lost), reason, half, symptom=symptom
-        )
-        error = _about((source, target), reason, verdict, wrong, context)
-        if lost and isinstance(error, Nonconformance):
-            error = ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)
-        found.append(error)
-    return found[0] if found else None
-
-
-def _about(
-    pair: Pair, reason: str, verdict: ClaimVerdict, wrong: Exception | None, context: Context
-) -> Exception:
-    """The failure of one path: that of the look, where it is about this path before all others."""
-    attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
-    if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
-        return wrong
-    where = next((one.nodes for one in attempts if (one.source, one.target) == pair), pair[0].node)
-    told = f"{', '.join(context.claims)}: {where}: {reason}"
-    return (
-        Nonconformance(told)
-        if verdict is ClaimVerdict.VIOLATED
-        else ControlBroken(told, control=reason)
-    )
+        return _Answer(context, told, error)
+    return _Answer(context, told)

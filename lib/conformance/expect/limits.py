@@ -141,16 +141,17 @@ class Limits:
 
     def _control(self, port: int) -> dict[Pair, bool]:
         """The same, and the Linux server enforces the rule."""
-        friend = self._from(self.friend, self.linux, port, is_open=True)
         return {
             **self._sign,
-            **friend,
+            **self._from(self.friend, self.linux, port, is_open=True),
             **self._from(self.stranger, self.linux, port, is_open=False),
         }
 
     def _friend_alone(self, port: int) -> dict[Pair, bool]:
-        friend = self._from(self.friend, self.windows, port, is_open=True)
-        return {**friend, **self._from(self.stranger, self.windows, port, is_open=False)}
+        return {
+            **self._from(self.friend, self.windows, port, is_open=True),
+            **self._from(self.stranger, self.windows, port, is_open=False),
+        }
 
     @staticmethod
     def _from(clients: Group, servers: Group, port: int, *, is_open: bool) -> dict[Pair, bool]:

@@ -98,11 +98,12 @@ class Overlay:
             for address in addresses
             if address != node.node_address
         ]
-        pairs = [*between, *within, *((node, target) for target in nodes)]
         # A pod answers with its name; a node's own port gets a bare connection.
-        attempts = [expect.attempt(source, goal) for source, goal in pairs]
+        attempts = [
+            expect.attempt(source, goal)
+            for source, goal in [*between, *within, *((node, target) for target in nodes)]
+        ]
         count = len(between)
-        same = len(within)
         polled = poll(
             expect,
             attempts,
@@ -115,46 +116,81 @@ class Overlay:
                 reason = with_who(because, polled.seen(index)[-polled.agree :])
                 expect.context.decided(source, target, ClaimVerdict.CONFIRMED, reason)
             return list(last[:count])
-        dead = [index for index in range(count) if not as_wanted(last[index], True)] or [0]
-        within_dead = [
-            index for index in range(count, count + same) if not as_wanted(last[index], True)
-        ]
+        self._demand_controls(polled, count, count + len(within))
+        found = self._explanations(polled, between)
+        self._decide_each(polled, between, found)
+        raise self._failure(
+            polled,
+            found,
+            f"{len(found)} of {count} routes between nodes do not connect; routes inside one node connect, and "
+            f"{node.node} reaches {', '.join(addresses)} ({UNTOLD} there)",
+        )
+
+    def _demand_controls(self, polled: Polled, count: int, connect: int) -> None:
+        """Raise ControlBroken when a path inside a node is dead, or a node cannot be reached.
+
+        ``count``: paths between nodes, the first of those that are ``polled``; ``connect``: those
+        and the paths inside one node; the others lead to nodes.
+        """
+        self.expect.context.attach("expected and observed", self._table(polled, connect))
+        last = polled.settled.last
+        dead = [index for index in range(count, connect) if not as_wanted(last[index], True)]
         unreached = [
-            index for index in range(count + same, len(last)) if last[index].verdict not in REACHED
+            index for index in range(connect, len(last)) if last[index].verdict not in REACHED
         ]
-        expect.context.attach("expected and observed", self._table(polled, count + same))
-        if within_dead or unreached:
-            index = (within_dead or unreached)[0]
+        for index in (dead or unreached)[:1]:
             lines = {
                 "do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"
             }
-            told = polled.message(index, "CONNECTED" if within_dead else "an answer", lines)
-            who = "pods inside one node" if within_dead else "nodes"
-            told = replace(
-                told, so=f"{who} do not reach each other, so {self.by.name} cannot be judged"
+            who = "pods inside one node" if dead else "nodes"
+            told = polled.message(
+                index,
+                "CONNECTED" if dead else "an answer",
+                lines,
+                so=f"{who} do not reach each other, so {self.by.name} cannot be judged",
             )
             raise ControlBroken(
-                message.of_control(told), control=attempts[index].label, seen=polled.seen(index)
+                message.of_control(told),
+                control=polled.attempts[index].label,
+                seen=polled.seen(index),
             )
+
+    def _explanations(self, polled: Polled, between: Sequence[Pair]) -> dict[int, Blamed]:
+        """Return what explains each dead path between nodes, by its place.
+
+        Where none is dead any more, the first path stands for them.
+        """
+        last = polled.settled.last
+        places = range(len(between))
+        dead = [index for index in places if not as_wanted(last[index], True)] or [0]
         found = {index: self._otherwise(*between[index], last[index]) for index in dead}
         blank = {index: _nodes(*between[index]) for index in dead if not found[index].wrong}
         passing = self._passing(polled, between, set(blank.values()))
-        found |= {index: passing[nodes] for index, nodes in blank.items() if nodes in passing}
+        return found | {index: passing[nodes] for index, nodes in blank.items() if nodes in passing}
+
+    def _decide_each(
+        self, polled: Polled, between: Sequence[Pair], found: Mapping[int, Blamed]
+    ) -> None:
+        """Decide each path between nodes once some are dead; ``found``: what explains these."""
         for index, (source, target) in enumerate(between):
-            reason = with_who(because, polled.seen(index)[-1:])
-            names = found[index].wrong if index in dead else ()
-            if index in dead:
-                reason = f"{attempts[index].label}  {last[index].verdict}{f': {names[0]}' if names else ''}"
-            verdict = of_demand(met=index not in dead, explained=bool(names))
-            expect.context.decided(source, target, verdict, reason)
-        beside = (
-            f"{len(dead)} of {count} routes between nodes do not connect; routes inside one node connect, and "
-            f"{node.node} reaches {', '.join(addresses)} ({UNTOLD} there)"
-        )
-        unexplained = [index for index in dead if not found[index].wrong]
+            last = polled.settled.last[index]
+            names: Sequence[str] = ()
+            reason = with_who(polled.because, [last])
+            if index in found:
+                names = found[index].wrong
+                why = f": {names[0]}" if names else ""
+                reason = f"{polled.attempts[index].label}  {last.verdict}{why}"
+            verdict = of_demand(met=index not in found, explained=bool(names))
+            self.expect.context.decided(source, target, verdict, reason)
+
+    def _failure(
+        self, polled: Polled, found: Mapping[int, Blamed], beside: str
+    ) -> Unmet | ControlBroken:
+        """Return that the overlay is blocked, or what else explains every dead path."""
+        unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
-            raise self._blocked(polled, unexplained[0], found, beside)
-        raise self._explained(polled, dead[0], found, beside)
+            return self._blocked(polled, unexplained[0], found, beside)
+        return self._explained(polled, next(iter(found)), found, beside)
 
     def _passing(
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]

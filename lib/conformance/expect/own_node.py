@@ -51,32 +51,35 @@ class OwnNode:
                 each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT
             )
             index = list(out.attempts).index(attempt)
-            so = "by pod address: nothing shows that a policy guards this pod"
             broke = message.of_control(
-                out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so)
+                out.message(
+                    index,
+                    "TIMED_OUT",
+                    {"do": "see POL-1 first"},
+                    so="by pod address: nothing shows that a policy guards this pod",
+                )
             )
             raise ControlBroken(broke, control="the stranger by pod address", seen=seen)
-        tally = Tally(self.expect.context, "behaviour")
-        polled = self._poll(paths, _connected, because)
-        for index, (attempt, seen) in enumerate(polled):
-            if polled.agreed(index, _connected):
-                tally.right(attempt.source, attempt.target, because)
-            elif all(each.verdict is Verdict.TIMED_OUT for each in seen):
-                closed = f"{attempt.label}: closed as by pod address, {message.summary(seen)}"
-                tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
-            else:
-                told = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
-                wavers = ControlBroken(
-                    told, control="a path that is now open and now closed", seen=seen
-                )
-                steady = len({each.verdict for each in seen}) == 1
-                tally.wrong(
-                    attempt.source,
-                    attempt.target,
-                    Nonconformance(told, seen=seen) if steady else wavers,
-                )
-        self.expect.controls([admitted], because="the policy admits them still")
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            polled = self._poll(paths, _connected, because)
+            for index, (attempt, seen) in enumerate(polled):
+                if polled.agreed(index, _connected):
+                    tally.right(attempt.source, attempt.target, because)
+                elif all(each.verdict is Verdict.TIMED_OUT for each in seen):
+                    closed = f"{attempt.label}: closed as by pod address, {message.summary(seen)}"
+                    tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
+                else:
+                    told = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
+                    wavers = ControlBroken(
+                        told, control="a path that is now open and now closed", seen=seen
+                    )
+                    steady = len({each.verdict for each in seen}) == 1
+                    tally.wrong(
+                        attempt.source,
+                        attempt.target,
+                        Nonconformance(told, seen=seen) if steady else wavers,
+                    )
+            self.expect.controls([admitted], because="the policy admits them still")
 
     def _poll(
         self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str

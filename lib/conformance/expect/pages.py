@@ -26,10 +26,9 @@ class Pages:
     def show(self, source: Workload, targets: Sequence[Target], text: str, *, because: str) -> None:
         """A backend of each target answers, several times in a row, with status 200 and a page with this text."""
         self.expect.reachable(source, targets, because=because, kind=Kind.HTTP)
-        tally = Tally(self.expect.context, "behaviour")
-        for target in targets:
-            self._shown(source, target, text, because, tally)
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for target in targets:
+                self._shown(source, target, text, because, tally)
 
     def _shown(
         self, source: Workload, target: Target, text: str, because: str, tally: Tally

@@ -111,17 +111,18 @@ class PodStartup:
             description=because,
             clock=clock,
         )
-        tally = Tally(expect.context, "closed")
-        for index, attempt in enumerate(attempts[:-1]):
-            held_up = "" if watched.converged else new_pods[index].held_up()
-            looks = [item[index] for item in watched.seen]
-            failure = self._wrong([attempt, attempts[-1]], looks, watched, because, held_up)
-            if failure is None:
-                tally.right(client, attempt.target, because)
-            else:
-                failure = unless_changed(expect, [client, *beside.backends], failure, want=False)
-                tally.wrong(client, attempt.target, failure)
-        tally.end()
+        with Tally(expect.context, "closed") as tally:
+            for index, attempt in enumerate(attempts[:-1]):
+                held_up = "" if watched.converged else new_pods[index].held_up()
+                looks = [item[index] for item in watched.seen]
+                failure = self._wrong([attempt, attempts[-1]], looks, watched, because, held_up)
+                if failure is None:
+                    tally.right(client, attempt.target, because)
+                else:
+                    failure = unless_changed(
+                        expect, [client, *beside.backends], failure, want=False
+                    )
+                    tally.wrong(client, attempt.target, failure)
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record(
             "seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3)
@@ -142,49 +143,49 @@ class PodStartup:
             because=because,
             within=lambda patience: patience.policy_effect,
         )
-        tally = Tally(expect.context, "behaviour")
-        told = list[str]()
-        for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
-            if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
-                so = "its egress policy is not in force, so its first action says nothing"
-                text = polled.message(
-                    index, "TIMED_OUT", {"do": f"read Felix' log on node {one.pod.node}"}, so=so
+        with Tally(expect.context, "behaviour") as tally:
+            told = list[str]()
+            for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
+                if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
+                    text = polled.message(
+                        index,
+                        "TIMED_OUT",
+                        {"do": f"read Felix' log on node {one.pod.node}"},
+                        so="its egress policy is not in force, so its first action says nothing",
+                    )
+                    tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
+                    continue
+                connected = one.connected_first()
+                told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
+                lost = (
+                    f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
+                    "connect; whether that was denied or lost is not told"
                 )
-                tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
-                continue
-            connected = one.connected_first()
-            told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
-            lost = (
-                f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
-                "connect; whether that was denied or lost is not told"
-            )
-            entered = f"{because}; {UNTOLD}: its first action is a bare connection"
-            tally.right(one.pod, target, entered if connected else lost, of_chance(connected))
-        expect.context.attach("first action", "\n".join(told))
-        tally.end()
+                entered = f"{because}; {UNTOLD}: its first action is a bare connection"
+                tally.right(one.pod, target, entered if connected else lost, of_chance(connected))
+            expect.context.attach("first action", "\n".join(told))
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
-        tally = Tally(self.expect.context, "closed")
-        policies = self.expect.context.others
-        for new_pod in new_pods:
-            if not new_pod.connected_first():
-                tally.right(new_pod.pod, target, because)
-                continue
-            attempt = self.expect.attempt(new_pod.pod, target, want=False)
-            line = (
-                f"{', '.join(self.expect.context.claims)}: {attempt.nodes}: expected TIMED_OUT, observed CONNECTED "
-                f"(1 try, its first action, given up after {attempt.give_up_after:g} s)"
-            )
-            told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
-            line += "".join(f"\n  {key:7}  {text}" for key, text in told.items())
-            by = policies.excuse(new_pod.pod, target, "open", protocol="TCP")
-            tally.wrong(
-                new_pod.pod,
-                target,
-                others.decided(policies, line, by) if by else Nonconformance(line),
-            )
-        tally.end()
+        with Tally(self.expect.context, "closed") as tally:
+            policies = self.expect.context.others
+            for new_pod in new_pods:
+                if not new_pod.connected_first():
+                    tally.right(new_pod.pod, target, because)
+                    continue
+                attempt = self.expect.attempt(new_pod.pod, target, want=False)
+                line = (
+                    f"{', '.join(self.expect.context.claims)}: {attempt.nodes}: expected TIMED_OUT, observed CONNECTED "
+                    f"(1 try, its first action, given up after {attempt.give_up_after:g} s)"
+                )
+                told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
+                line += "".join(f"\n  {key:7}  {text}" for key, text in told.items())
+                by = policies.excuse(new_pod.pod, target, "open", protocol="TCP")
+                tally.wrong(
+                    new_pod.pod,
+                    target,
+                    others.decided(policies, line, by) if by else Nonconformance(line),
+                )
 
     def become_ready(
         self,
@@ -332,7 +333,9 @@ class PodStartup:
             so += held_up and f": {held_up}"
             return EnvironmentBroken(line(so=so, do=do))
         if last.new_pod.verdict is not Verdict.TIMED_OUT:
-            so = "that is neither an answer of the pod nor a silent drop"
-            text = line(so=so, do="look at the routes to the new pod on both nodes (VXLAN-2)")
+            text = line(
+                so="that is neither an answer of the pod nor a silent drop",
+                do="look at the routes to the new pod on both nodes (VXLAN-2)",
+            )
             return ControlBroken(message.of_control(text), control=attempts[0].label, seen=seen)
         return None

@@ -5,10 +5,11 @@ anything else VIOLATED.  That a limitation is gone is read only where Calico its
 What could not be read decides nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from conformance.errors import MissingCapability, Nonconformance, SuiteError, Unmet, first_line
 from conformance.expect.context import Context
@@ -18,7 +19,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Announced, Fact, NodeFacts
-from conformance.settings import Timings, load_timings
+from conformance.settings import OsTimings, Timings, load_timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, Settled, until
 from conformance.verdicts.meaning import of_limitation
 
@@ -57,64 +58,63 @@ class Readings:
 
         Raises Unmet where a fact is otherwise, MissingCapability where nothing could be read.
         """
-        check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
-        expected = expected or shown(right)
-        tally = Tally(self.context, "read")
-        decided = False
-        deadline = None
-        lacking: MissingCapability | None = None
-        for node, place in _nodes(on).items():
-            timings = self.timings.of(place.os) if place else self.timings.linux
-            deadline = deadline or Deadline(timings.service_effect, self.clock)
-            patient = isinstance(place, Workload)  # what the API says is read once
-            symptom = ("", "")
-            try:
-                settled = until(
-                    partial(_known, facts, node, expected, do),
-                    lambda found: all(
-                        fact.value is not None and check(fact.value) for fact in found.values()
-                    ),
-                    within=deadline.remaining,
-                    every=timings.poll_every,
-                    description=because,
-                    clock=self.clock,
-                    hopeless=(lambda _: False) if patient else (lambda _: True),
-                )
-                symptom = _symptom(settled.last, check, expected)
-                gone = self._gone(node, settled.last, check, lifted)
-                if not gone:
-                    self._compare(node, settled, check, expected, because=because, do=do)
-            except MissingCapability as error:
-                lacking = lacking or error
-                if place is not None:
-                    self.context.decided(
-                        None, place, ClaimVerdict.NOT_RUN, first_line(error), "read"
-                    )
-            except (Nonconformance, SuiteError) as error:
-                decided = True
-                tally.wrong(None, place, error, symptom)
-            else:
-                decided = True
-                tally.right(None, place, gone or because, of_limitation(bool(gone)))
-        tally.end()
+        demand = _Demand(facts, right, expected or shown(right), lifted, because, do)
+        nodes = _nodes(on)
+        with Tally(self.context, "read") as tally:
+            decided = False
+            lacking: MissingCapability | None = None
+            patience = self._patience(next(iter(nodes.values()), None))
+            deadline = Deadline(patience.service_effect, self.clock)
+            for node, place in nodes.items():
+                symptom = ("", "")
+                try:
+                    settled = self._settled(demand, node, place, deadline.remaining)
+                    symptom = demand.symptom(settled.last)
+                    gone = self._gone(demand, node, settled.last)
+                    if not gone:
+                        self._compare(demand, node, settled)
+                except MissingCapability as error:
+                    lacking = lacking or error
+                    if place is not None:
+                        self.context.decided(
+                            None, place, ClaimVerdict.NOT_RUN, first_line(error), "read"
+                        )
+                except (Nonconformance, SuiteError) as error:
+                    decided = True
+                    tally.wrong(None, place, error, symptom)
+                else:
+                    decided = True
+                    tally.right(None, place, gone or because, of_limitation(bool(gone)))
         if not decided:
             raise lacking or MissingCapability(
-                f"no node is there to have {expected}", "cover a node: --nodes"
+                f"no node is there to have {demand.expected}", "cover a node: --nodes"
             )
 
-    def _gone(
-        self,
-        node: str,
-        found: Found[T],
-        check: Callable[[T], bool],
-        lifted: Callable[[T], bool] | None,
-    ) -> str:
+    def _patience(self, place: NodeFacts | Workload | None) -> OsTimings:
+        return self.timings.of(place.os) if place else self.timings.linux
+
+    def _settled(
+        self, demand: _Demand[T], node: str, place: NodeFacts | Workload | None, within: float
+    ) -> Settled[Found[T]]:
+        """Read until all is as it is to be; what the API says is read once."""
+        patient = isinstance(place, Workload)
+        return until(
+            lambda: demand.known(node),
+            lambda found: (
+                not demand.otherwise(found)
+                and all(fact.value is not None for fact in found.values())
+            ),
+            within=within,
+            every=self._patience(place).poll_every,
+            description=demand.because,
+            clock=self.clock,
+            hopeless=lambda _: not patient,
+        )
+
+    def _gone(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
         """What shows that a limitation is gone, with all else as documented; empty: nothing does."""
-        others = {
-            name: fact
-            for name, fact in found.items()
-            if fact.value is not None and not check(fact.value)
-        }
+        others = demand.otherwise(found)
+        lifted = demand.lifted
         if (
             lifted is None
             or not others
@@ -127,58 +127,74 @@ class Readings:
         self.context.attach(f"limitation gone on node {node}" if node else "limitation gone", told)
         return told
 
-    def _compare(
-        self,
-        node: str,
-        settled: Settled[Found[T]],
-        check: Callable[[T], bool],
-        expected: str,
-        *,
-        because: str,
-        do: str,
-    ) -> None:
+    def _compare(self, demand: _Demand[T], node: str, settled: Settled[Found[T]]) -> None:
         """Raises Unmet where a fact is otherwise."""
         found = settled.last
-        times = len(settled.answers)
-        values = {name: fact.value for name, fact in found.items() if fact.value is not None}
-        rows = [(name, expected, shown(value), check(value)) for name, value in values.items()]
+        wrong = list(demand.otherwise(found))
+        rows = [
+            (name, demand.expected, shown(fact.value), name not in wrong)
+            for name, fact in found.items()
+            if fact.value is not None
+        ]
         self.context.attach(f"read on node {node}" if node else "read", table(rows, found))
-        if wrong := [name for name, *_, fits in rows if not fits]:
-            tries = (
-                "read once"
-                if times == 1
-                else f"read {counted(times, 'time')}, {settled.seconds:.1f} s"
-            )
-            claims = self.context.claims
+        if wrong:
+            times = len(settled.answers)
+            often = f"read {counted(times, 'time')}, {settled.seconds:.1f} s"
             raise Unmet(
                 deviation(
-                    claims, wrong, found, expected=expected, because=because, do=do, tries=tries
+                    self.context.claims,
+                    wrong,
+                    found,
+                    expected=demand.expected,
+                    because=demand.because,
+                    do=demand.do,
+                    tries="read once" if times == 1 else often,
                 )
             )
 
 
-def _known(
-    facts: Found[T] | Callable[[str], Found[T]], node: str, expected: str, do: str
-) -> Found[T]:
-    """What is read now.  Raises MissingCapability where something could not be, or there is nothing."""
-    found = facts(node) if callable(facts) else facts
-    unknown = [
-        f"{name} could not be read: {fact.source}" for name, fact in found.items() if not fact.known
-    ]
-    if not found:
+@dataclass(frozen=True)
+class _Demand(Generic[T]):
+    """What facts are to be, and what a message says where they are otherwise; fields as in
+    :meth:`Readings.that`."""
+
+    facts: Found[T] | Callable[[str], Found[T]]
+    right: T | Callable[[T], bool]
+    expected: str
+    lifted: Callable[[T], bool] | None
+    because: str
+    do: str
+
+    def known(self, node: str) -> Found[T]:
+        """Read the facts now.  Raises MissingCapability where something could not be read, or there
+        is nothing."""
+        found = self.facts(node) if callable(self.facts) else self.facts
         unknown = [
-            f"nothing could be read{f' of node {node}' if node else ''} that is to be {expected}"
+            f"{name} could not be read: {fact.source}"
+            for name, fact in found.items()
+            if not fact.known
         ]
-    if unknown:
-        raise MissingCapability(unknown[0], do)
-    return found
+        if not found:
+            of_node = f" of node {node}" if node else ""
+            unknown = [f"nothing could be read{of_node} that is to be {self.expected}"]
+        if unknown:
+            raise MissingCapability(unknown[0], self.do)
+        return found
 
+    def otherwise(self, found: Found[T]) -> dict[str, Fact[T]]:
+        """Return the facts that are not right, by their names."""
+        right = self.right
+        check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
+        return {
+            name: fact
+            for name, fact in found.items()
+            if fact.value is not None and not check(fact.value)
+        }
 
-def _symptom(found: Found[T], check: Callable[[T], bool], expected: str) -> tuple[str, str]:
-    values = [
-        fact.value for fact in found.values() if fact.value is not None and not check(fact.value)
-    ]
-    return (expected, ", ".join(dict.fromkeys(map(shown, values)))) if values else ("", "")
+    def symptom(self, found: Found[T]) -> tuple[str, str]:
+        """Return what was expected and what was observed; empty where all is right."""
+        values = [shown(fact.value) for fact in self.otherwise(found).values()]
+        return (self.expected, ", ".join(dict.fromkeys(values))) if values else ("", "")
 
 
 def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts | Workload | None]:

@@ -1,7 +1,7 @@
 """Names that are to resolve: asked for by pods of either system, each by its own resolver settings."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
@@ -73,9 +73,12 @@ def resolves(
     wrong: list[Exception] = []
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
-            reason = f"{because}; {DNS_UNTOLD}"
             expect.context.decided(
-                attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour"
+                attempt.source,
+                attempt.target,
+                ClaimVerdict.CONFIRMED,
+                f"{because}; {DNS_UNTOLD}",
+                "behaviour",
             )
         else:
             wrong.append(asked.failure(attempt, seen, heard.get(attempt.label), seconds))
@@ -173,47 +176,46 @@ class _Question:
         )
         too_late = self.told(last) and not self.right(last)
         observed = f"{message.summary(seen)}{_named(last if too_late else None, cause)}"
-        observed += (
-            f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest"
-            if otherwise
-            else ""
-        )
-        reason = f"{attempt.label}  observed {observed}{self.over}"
-        nothing = (
-            f"an empty answer (NOERROR, no {self.record})"
-            if self.exists
-            else str(Verdict.NO_SUCH_NAME)
-        )
-        right_answer = f"RESOLVED to {', '.join(self.wanted)}" if self.wanted else nothing
+        if otherwise:
+            observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest"
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
-        of_pods = (
-            {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())}
-            if otherwise
-            else {}
-        )
-        advice = {**of_pods, "do": _advice(last, self.wanted, self.exists)}
+        denied = self.exists and _denied(last)
         text = message.explanation(
             context.claims,
             attempt,
-            expected=right_answer + self.over + within,
+            expected=self._right_answer + self.over + within,
             because=self.because,
             seen=seen,
             seconds=seconds,
-            further=cause.lines if cause else advice,
+            further=cause.lines if cause else self._lines(last, otherwise),
             observed=observed,
-            so=f"{self.name} has an A record, which NXDOMAIN denies"
-            if self.exists and _denied(last)
-            else "",
+            so=f"{self.name} has an A record, which NXDOMAIN denies" if denied else "",
         )
         said: Exception = Nonconformance(text, seen=seen)
         if gone := changed(self.session, attempt):
             said = EnvironmentBroken(message.explained(text, by=str(gone)))
         elif by := excused(self.session, text, attempt, seen, want=True):
             said = by
+        reason = f"{attempt.label}  observed {observed}{self.over}"
         why = reason if isinstance(said, Nonconformance) else first_line(said)
         context.decided(attempt.source, attempt.target, of_failure(said), why, "behaviour")
         return said
+
+    @property
+    def _right_answer(self) -> str:
+        """As messages write it."""
+        if self.wanted:
+            return f"RESOLVED to {', '.join(self.wanted)}"
+        if self.exists:
+            return f"an empty answer (NOERROR, no {self.record})"
+        return str(Verdict.NO_SUCH_NAME)
+
+    def _lines(self, last: Observation, otherwise: Mapping[str, str]) -> dict[str, str]:
+        """Return a message's lines about DNS pods that answer ``otherwise``, and what to do."""
+        of_pods = "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())
+        lines = {"DNS pods": of_pods} if otherwise else {}
+        return lines | {"do": _advice(last, self.wanted, self.exists)}
 
 
 def _denied(seen: Observation) -> bool:

@@ -91,8 +91,11 @@ class ServiceSource:
         hidden = PodPairs(pair for pair in self.pod_pairs if pair not in self._kept)
         kept = PodPairs(self._kept)
         opened = [*self.pod_pairs.tcp(ECHO_PORT), *kept.through(self.service), *self._beside]
-        closed = [*hidden.through(self.service), *self._strangers(direct=True)]
-        self.expect.matrix(open=[opened], closed=[closed], because=because)
+        self.expect.matrix(
+            open=[opened],
+            closed=[[*hidden.through(self.service), *self._strangers(direct=True)]],
+            because=because,
+        )
         for client, target in kept.through(self.service):
             told = (
                 f"{client.label} -> {target.label}: the server saw the pod's own address {client.address}, and a "
@@ -108,8 +111,11 @@ class ServiceSource:
             *self.pod_pairs.through(self.service),
             *self._beside,
         ]
-        closed = [*self._strangers(direct=True), *self._strangers(direct=False)]
-        self.expect.matrix(open=[opened], closed=[closed], because=because)
+        self.expect.matrix(
+            open=[opened],
+            closed=[[*self._strangers(direct=True), *self._strangers(direct=False)]],
+            because=because,
+        )
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
@@ -167,10 +173,9 @@ class ServiceSource:
         """Return the observations that can be judged; from here on the other pairs are none of this test."""
         unknown = [pair for pair in seen if pair[0].node in self.nodes.undecided]
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in unknown)
-        pairs = PodPairs(unknown).through(self.service)
         told = [
             (pair, f"the server saw {_observed(seen[pods])}")
-            for pods, pair in zip(unknown, pairs, strict=True)
+            for pods, pair in zip(unknown, PodPairs(unknown).through(self.service), strict=True)
         ]
         self.nodes.leave_undecided(self.expect.context, told, nothing_else=not self.pod_pairs)
         return {pair: observations for pair, observations in seen.items() if pair in self.pod_pairs}

@@ -92,15 +92,14 @@ class Sizes:
             [pairs], because="without small datagrams nothing is said about larger ones"
         )
         found: list[Carried] = []
-        tally = Tally(self.expect.context, "behaviour")
-        for source, target in pairs:
-            try:
-                found.append(self._judged(source, target, because))
-            except (Nonconformance, SuiteError) as error:
-                tally.wrong(source, target, error)
-            else:
-                tally.right(source, target, because)
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for source, target in pairs:
+                try:
+                    found.append(self._judged(source, target, because))
+                except (Nonconformance, SuiteError) as error:
+                    tally.wrong(source, target, error)
+                else:
+                    tally.right(source, target, because)
         return found
 
     def setting_ignored(
@@ -197,8 +196,13 @@ class Sizes:
 
     def _once_more(self, source: Workload, target: Target, size: int, because: str) -> Polled:
         """A size and a small datagram beside it, in as many rounds as verdicts must agree."""
-        attempts = self._attempts(source, target, [size, SMALLEST])
-        return poll(self.expect, attempts, _hole, because=because, within=lambda _: 0.0)
+        return poll(
+            self.expect,
+            self._attempts(source, target, [size, SMALLEST]),
+            _hole,
+            because=because,
+            within=lambda _: 0.0,
+        )
 
     def _carried(self, source: Workload, target: Target) -> Carried:
         """Return the largest datagram that is answered.
@@ -219,9 +223,16 @@ class Sizes:
         attempt = seen[0].attempt
         expected = f"packets of {SMALLEST} bytes to pass"
         claims = self.expect.context.claims
-        so = f"small datagrams pass, but none of {SMALLEST} bytes"
         raise ProbeBroken(
-            message.explanation(claims, attempt, expected, seen, seconds, so=so), seen
+            message.explanation(
+                claims,
+                attempt,
+                expected,
+                seen,
+                seconds,
+                so=f"small datagrams pass, but none of {SMALLEST} bytes",
+            ),
+            seen,
         )
 
     def _own(self, source: Workload, mate: Workload) -> Carried:
@@ -273,13 +284,21 @@ class Sizes:
                 failed = [size for size in sizes if size > good]
                 bad = min(failed, default=bad)
                 if good < SMALLEST <= bad <= SMALLEST:
-                    took = self.expect.clock.monotonic() - began
-                    return Carried(mtu=good, above=seen[0], seen=(seen[0],), seconds=took)
+                    return Carried(
+                        mtu=good,
+                        above=seen[0],
+                        seen=(seen[0],),
+                        seconds=self.expect.clock.monotonic() - began,
+                    )
             began = self.expect.clock.monotonic()
             above = self._try(source, target, [good + 1] * agree)
             if not any(passes(observation) for observation in above):
-                took = self.expect.clock.monotonic() - began
-                return Carried(mtu=good, above=above[-1], seen=tuple(above), seconds=took)
+                return Carried(
+                    mtu=good,
+                    above=above[-1],
+                    seen=tuple(above),
+                    seconds=self.expect.clock.monotonic() - began,
+                )
             good = good + 1
             bad = LARGEST + 1
 

@@ -100,10 +100,14 @@ class Watched:
             self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
             return
         asked = (last.asked[0], last.asked[1] if last.sure else at, at)
-        known = last.seen if last.sure else (*last.seen, seen)
         self.stretches = (
             *self.stretches[:-1],
-            replace(last, asked=asked, count=last.count + 1, seen=known),
+            replace(
+                last,
+                asked=asked,
+                count=last.count + 1,
+                seen=last.seen if last.sure else (*last.seen, seen),
+            ),
         )
 
     def shows(self, *, open: bool) -> bool:
@@ -161,15 +165,14 @@ class StandingWatch:
         kept, turns = self.told()
         if kept.error:
             raise EnvironmentBroken(f"the standing watch ended early: {kept.error}")
-        tally = Tally(self.expect.context, "closed")
-        seconds = f"asked for {kept.ended - kept.began:.0f} s"
-        for node in self.facts.nodes:
-            of_node = _OfNode(self.expect, node.name, kept, turns, because)
-            if problem := of_node.problem():
-                tally.wrong(None, node, problem)
-            elif of_node.paths:
-                tally.right(None, node, "; ".join([because, seconds, *of_node.notes]))
-        tally.end()
+        with Tally(self.expect.context, "closed") as tally:
+            seconds = f"asked for {kept.ended - kept.began:.0f} s"
+            for node in self.facts.nodes:
+                of_node = _OfNode(self.expect, node.name, kept, turns, because)
+                if problem := of_node.problem():
+                    tally.wrong(None, node, problem)
+                elif of_node.paths:
+                    tally.right(None, node, "; ".join([because, seconds, *of_node.notes]))
 
 
 @dataclass
@@ -284,9 +287,7 @@ class _OfNode:
             if until - began <= self._patience(path):
                 self.notes.append(f"what is allowed was not open {lasted}")
                 continue
-            free = [each for free in self._of("free") for each in free.stretches]
-            beside = [each for each in free if each.asked[0] < until and each.asked[2] > began]
-            if not beside or not all(each.open and each.sure for each in beside):
+            if not self._was_free(began, until):
                 return ControlBroken(
                     f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen
                 )
@@ -299,6 +300,16 @@ class _OfNode:
                 turned=True,
             )
         return None
+
+    def _was_free(self, since: float, until: float) -> bool:
+        """Whether what no policy selects was surely open all the while."""
+        beside = [
+            one
+            for path in self._of("free")
+            for one in path.stretches
+            if one.asked[0] < until and one.asked[2] > since
+        ]
+        return bool(beside) and all(one.open and one.sure for one in beside)
 
     def _uncontrolled(self, way: str, protocol: str) -> str:
         """Why the denial of a way shows nothing; empty: it was open before, seen closed, and its source was heard."""

@@ -121,9 +121,10 @@ class StreamExpect:
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
         """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
-        lost = any(state.lost for state in states)
         pods_unchanged(
-            self.expect, [end.workload for state in states for end in state.ends], doubtful=lost
+            self.expect,
+            [end.workload for state in states for end in state.ends],
+            doubtful=any(state.lost for state in states),
         )
 
     def report(self, states: Sequence[StreamState]) -> None:
@@ -161,14 +162,18 @@ class StreamExpect:
         """
         context = self.expect.context
         source = state.client.workload
+        attempt = Attempt(
+            source=source,
+            target=state.target,
+            kind=Kind.TCP,
+            give_up_after=self.expect.timings.of(source.os).tcp_give_up,
+        )
         now = time.time()
-        give_up = self.expect.timings.of(source.os).tcp_give_up
-        attempt = Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)
-        felix = context.felix_on(*(end.workload for end in state.ends))
+        opened = min((event.at for event, _ in state.timeline), default=now)
         lines = {
             "because": because,
             "policies": ", ".join(context.policies()),
-            "Felix": felix,
+            "Felix": context.felix_on(*(end.workload for end in state.ends)),
             "do": _advice(state),
         }
         text = Explanation(
@@ -178,23 +183,36 @@ class StreamExpect:
             where=attempt.nodes,
             observed=f"{state.words}, then {then}" if then else state.words,
             tries=max(1, state.recovery_tries),
-            seconds=now
-            - (state.lost_at or min((event.at for event, _ in state.timeline), default=now)),
+            seconds=now - (state.lost_at or opened),
             lines={name: line for name, line in lines.items() if line},
             table=timeline.excerpt(state, self.marks),
         )
-        if (
-            too_late
-            and self._given
-            and context.machine.overwhelmed(self._waits_since, self.expect.clock.monotonic())
-        ):
+        if too_late and self._given and self._was_overwhelmed:
             context.machine.excused += 1
             text = replace(text, lines=text.lines | {"do": REMEDY})
             return EnvironmentBroken(message.explained(text, by=OVERWHELMED))
         wrong = Nonconformance(text)
         wrong.paths = [attempt]
+        return self._unless_explained(state, wrong, text, opened - unix(0.0))
+
+    @property
+    def _was_overwhelmed(self) -> bool:
+        """True if the lab's machine was overwhelmed while a new connection was waited for."""
+        return self.expect.context.machine.overwhelmed(
+            self._waits_since, self.expect.clock.monotonic()
+        )
+
+    def _unless_explained(
+        self, state: StreamState, wrong: Nonconformance, text: Explanation, opened: float
+    ) -> Exception:
+        """Return ``wrong``, or what explains it: changed pods, a policy of others or a change of
+        another run.
+
+        ``opened``: seconds of the monotonic clock at which the stream opened.
+        """
+        context = self.expect.context
+        source = state.client.workload
         told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
-        opened = min((event.at for event, _ in state.timeline), default=now) - unix(0.0)
         by = context.others.excuse(
             source,
             state.target,
@@ -202,13 +220,14 @@ class StreamExpect:
             protocol="TCP",
             times=others.Times(opened, otherwise=opened),
         )
-        if told is not wrong or by:
-            return (
-                others.decided(context.others, text, by, lasting=False) if told is wrong else told
-            )
-        nodes = others.nodes_of(source, state.target)
-        run = context.runs.excuse(nodes, opened) if state.lost else ""
-        return others.decided(context.runs, text, run) if run else told
+        if told is not wrong:
+            return told
+        if by:
+            return others.decided(context.others, text, by, lasting=False)
+        run = (
+            context.runs.excuse(others.nodes_of(source, state.target), opened) if state.lost else ""
+        )
+        return others.decided(context.runs, text, run) if run else wrong
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ The worst failure is raised at the end; its message names the others.
 """
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, first_line
 from conformance.expect.context import Context
@@ -21,7 +22,7 @@ NAMED = 5
 
 @dataclass
 class Tally:
-    """The paths of one expectation."""
+    """The paths of one expectation; as a context manager it ends itself."""
 
     context: Context
     half: Half
@@ -49,6 +50,14 @@ class Tally:
             source, target, of_failure(error), first_line(error), self.half, symptom=symptom
         )
         self._errors.append(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it, unless something else is raised."""
+        if kind is None:
+            self.end()
 
     def end(self) -> None:
         """Raises the worst of what was wrong, with a note of the others."""

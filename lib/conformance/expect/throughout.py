@@ -17,6 +17,8 @@ from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target
 from conformance.model.observation import DENIED_VERDICTS, Observation
+from conformance.probe.asking import Asking
+from conformance.settings import Timings
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -76,14 +78,15 @@ class Throughout:
                 stop.set()
         asking.result()  # what breaks it is no silence of the paths
         alive = _alive(opened)
-        tally = Tally(self.expect.context, "closed")
-        for one in shut:
-            if problem := self._problem(one, shut, alive, because):
-                tally.wrong(one.attempt.source, one.target, problem)
-            else:
-                asked = counted(len(one.seen), "time", "times")
-                tally.right(one.attempt.source, one.target, f"{because}; asked {asked} meanwhile")
-        tally.end()
+        with Tally(self.expect.context, "closed") as tally:
+            for one in shut:
+                if problem := self._problem(one, shut, alive, because):
+                    tally.wrong(one.attempt.source, one.target, problem)
+                else:
+                    asked = counted(len(one.seen), "time", "times")
+                    tally.right(
+                        one.attempt.source, one.target, f"{because}; asked {asked} meanwhile"
+                    )
 
     def _paths(self, pairs: Iterable[Pairs], *, want: bool) -> list[_Asked]:
         patience = self.expect.timings
@@ -102,10 +105,8 @@ class Throughout:
     def _ask(self, shut: Sequence[_Asked], opened: Sequence[_Asked], stop: threading.Event) -> None:
         """Ask until it is over, and whoever got nowhere then a while longer, and hear what is under way at the end."""
         clock = self.expect.clock
-        asking = self.expect.prober.asking()
         began = clock.monotonic()
-        under_way = dict[int, tuple[_Asked, float]]()
-        due = dict[str, float]()
+        rounds = _Rounds(self.expect.prober.asking(), self.expect.timings)
         paths = [*shut, *opened]
         last = math.inf
         longer = max(
@@ -113,28 +114,10 @@ class Throughout:
             default=0.0,
         )
         try:
-            while paths or under_way:
+            while paths or rounds.under_way:
                 now = clock.monotonic() - began
-                again = [
-                    one
-                    for one in paths
-                    if one.error is None
-                    and due.get(one.attempt.source.uid, 0.0) <= now
-                    and not asking.waits(one.attempt.source.uid)
-                ]
-                for one in again:
-                    due[one.attempt.source.uid] = (
-                        now + self.expect.timings.of(one.attempt.source.os).poll_every
-                    )
-                tickets = asking.begin([one.attempt for one in again]) if again else []
-                under_way.update(
-                    (ticket, (one, now)) for ticket, one in zip(tickets, again, strict=True)
-                )
-                while (answer := asking.next(NAP)) is not None:
-                    one, at = under_way.pop(answer.ticket)
-                    one.error = answer.error
-                    if answer.observation is not None:
-                        one.seen.append((at, answer.observation))
+                rounds.begin(paths, now)
+                rounds.hear()
                 if stop.is_set():  # only now, since what has just been heard may be a silence
                     last = min(last, now + longer)
                     alive = _alive(opened)
@@ -144,7 +127,7 @@ class Throughout:
                         if _way(one) not in alive and now < last and one.error is None
                     ]
         finally:
-            asking.cancel()
+            rounds.asking.cancel()
 
     def _problem(
         self, one: _Asked, all_closed: Sequence[_Asked], alive: set[_Way], because: str
@@ -153,28 +136,26 @@ class Throughout:
         attempt = one.attempt
         all_seen = [seen for _, seen in one.seen]
         reached = [(at, seen) for at, seen in one.seen if seen.verdict in ARRIVED]
-        there = sum(
-            seen.verdict in ARRIVED
+        there = [
+            seen
             for other in all_closed
             if other.target == one.target
             for _, seen in other.seen
-        )
-        seconds = max((at for at, _ in one.seen), default=0.0)
+            if seen.verdict in ARRIVED
+        ]
         line = message.explanation(
             self.expect.context.claims,
             attempt,
             expected="TIMED_OUT all the while",
             because=because,
             seen=all_seen,
-            seconds=seconds,
+            seconds=max((at for at, _ in one.seen), default=0.0),
             further={"policies": self._policies},
         )
-        if reached and there >= AGREE:
-            first = reached[0][0]
-            last = reached[-1][0]
+        if reached and len(there) >= AGREE:
             nodes = dict.fromkeys((one.target.backends[0].node, attempt.source.node))
             further = {
-                "open": f"from {first:.1f} s to {last:.1f} s after the beginning",
+                "open": f"from {reached[0][0]:.1f} s to {reached[-1][0]:.1f} s after the beginning",
                 "policies": self._policies,
                 "do": f"read Felix' log on node {' and '.join(nodes)} for those seconds",
             }
@@ -185,13 +166,7 @@ class Throughout:
             )
         if one.error is not None:
             return one.error
-        why = ""
-        if reached:
-            why = f"a single connection got through, after {reached[0][0]:.1f} s, which alone shows nothing"
-        elif any(seen.verdict not in DENIED_VERDICTS for seen in all_seen):
-            why = "which is no denial"
-        elif _way(one) not in alive or not one.seen:
-            why = "and its source got through to nobody at the end, so that its silence proves nothing"
+        why = _doubt(one, alive)
         if not why:
             return None
         text = replace(
@@ -202,6 +177,56 @@ class Throughout:
     @property
     def _policies(self) -> str:
         return "; ".join(self.expect.context.policies()) or "none of this test"
+
+
+@dataclass
+class _Rounds:
+    """Attempts at paths, each source at the cadence of its system."""
+
+    asking: Asking
+    timings: Timings
+    under_way: dict[int, tuple[_Asked, float]] = field(default_factory=dict)
+    """Ticket to the path and the second in which it was asked."""
+    _due: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, paths: Sequence[_Asked], now: float) -> None:
+        """Ask those that are due."""
+        again = [
+            one
+            for one in paths
+            if one.error is None
+            and self._due.get(one.attempt.source.uid, 0.0) <= now
+            and not self.asking.waits(one.attempt.source.uid)
+        ]
+        for one in again:
+            source = one.attempt.source
+            self._due[source.uid] = now + self.timings.of(source.os).poll_every
+        tickets = self.asking.begin([one.attempt for one in again]) if again else []
+        self.under_way.update(
+            (ticket, (one, now)) for ticket, one in zip(tickets, again, strict=True)
+        )
+
+    def hear(self) -> None:
+        """Take all answers that have come, and wait a moment for one."""
+        while (answer := self.asking.next(NAP)) is not None:
+            one, at = self.under_way.pop(answer.ticket)
+            one.error = answer.error
+            if answer.observation is not None:
+                one.seen.append((at, answer.observation))
+
+
+def _doubt(one: _Asked, alive: set[_Way]) -> str:
+    """Return why the answers of a path that was to be closed show nothing; empty: it was closed."""
+    reached = [at for at, seen in one.seen if seen.verdict in ARRIVED]
+    if reached:
+        return (
+            f"a single connection got through, after {reached[0]:.1f} s, which alone shows nothing"
+        )
+    if any(seen.verdict not in DENIED_VERDICTS for _, seen in one.seen):
+        return "which is no denial"
+    if _way(one) not in alive or not one.seen:
+        return "and its source got through to nobody at the end, so that its silence proves nothing"
+    return ""
 
 
 def _way(one: _Asked) -> _Way:

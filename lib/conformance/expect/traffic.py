@@ -7,8 +7,9 @@ or where a policy closes the source one to the same target (control beside), whe
 then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from conformance.errors import (
@@ -20,16 +21,14 @@ from conformance.errors import (
 )
 from conformance.expect import late, limitation, others, resolution, vet, watches
 from conformance.expect.addresses import among
-from conformance.expect.engine import names
+from conformance.expect.engine import ask as engine
 from conformance.expect.engine.answered import default_kind, telling
-from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, link
 from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.explain import message
-from conformance.expect.explain.dns_servers import LONGER
-from conformance.expect.explain.nearest import Nearest, nearest
+from conformance.expect.failure import failure, name_leads_to
 from conformance.expect.limitation import Case, Paths
-from conformance.expect.outcome import Outcome, failure, name_paths, table
+from conformance.expect.outcome import Outcome, table
 from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
 from conformance.expect.vet import pods_of
@@ -58,6 +57,26 @@ class Removable(Protocol):
         """Delete them and wait until they are gone; raises EnvironmentBroken when one stays."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """How an expectation asks its paths, and what they are to it."""
+
+    because: str
+    kind: Kind | None = None
+    """None: as each target is asked by default."""
+    open_is_control: bool = False
+    closed_is_control: bool = False
+    """Whether open paths, or closed ones, are so for others' sake only."""
+    lasts: bool = True
+    """Whether denials have to last once they have agreed."""
+    about_denial: bool = False
+    """Whether policies were removed just now, so that what they closed is to be open again."""
+    new: frozenset[str] = frozenset()
+    """Uids of pods that came after the policies."""
+    witnesses: frozenset[tuple[str, str]] = frozenset()
+    """Closed paths that only show that policies are in force."""
+
+
 @dataclass(frozen=True, eq=False)
 class Expect(Session):
     """The expectations of one test, with what it has seen open and closed."""
@@ -78,7 +97,7 @@ class Expect(Session):
 
         Without ``targets``, ``sources`` are pairs.
         """
-        return self._decide(pairs_of(sources, targets), [], because, kind)[-1]
+        return self._decide(pairs_of(sources, targets), [], Ask(because=because, kind=kind))[-1]
 
     def control(
         self,
@@ -88,11 +107,12 @@ class Expect(Session):
         because: str,
     ) -> list[Observation]:
         """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
-        return self._decide(pairs_of(sources, targets), [], because, None, open_is_control=True)[-1]
+        ask = Ask(because=because, open_is_control=True)
+        return self._decide(pairs_of(sources, targets), [], ask)[-1]
 
     def controls(self, pairs: Iterable[Pairs], *, because: str) -> list[Observation]:
         """As :meth:`control`, for several pairs."""
-        return self._decide(each(pairs), [], because, None, open_is_control=True)[-1]
+        return self.control(each(pairs), because=because)
 
     def matrix(
         self,
@@ -116,7 +136,8 @@ class Expect(Session):
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
         self._so_far.forget(gone)
-        return self._decide(each(open), each(closed), because, kind, new=new, lasts=lasts)[-1]
+        ask = Ask(because=because, kind=kind, new=frozenset(pod.uid for pod in new), lasts=lasts)
+        return self._decide(each(open), each(closed), ask)[-1]
 
     def change(
         self,
@@ -139,8 +160,9 @@ class Expect(Session):
         shown = each(witness)
         shut = [*each(closed), *shown]
         self._make(policies, [*opened, *shut])
-        seen = {key(*pair) for pair in shown}
-        return self._decide(opened, shut, because, kind, witnesses=seen, lasts=lasts)[-1]
+        witnesses = frozenset(key(*pair) for pair in shown)
+        ask = Ask(because=because, kind=kind, witnesses=witnesses, lasts=lasts)
+        return self._decide(opened, shut, ask)[-1]
 
     def base(
         self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
@@ -187,9 +209,10 @@ class Expect(Session):
             pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)
         ]
         self._make(policies, pairs)
+        ask = Ask(because=because, closed_is_control=base, lasts=not base)
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context)._decide(
-                opened, closed, because, None, closed_is_control=base, lasts=not base
+                opened, closed, ask
             ),
             self.context,
             cases,
@@ -211,9 +234,8 @@ class Expect(Session):
         opened = each(open)
         shut = each(closed)
         self._make(policies, [*opened, *shut])
-        return self._decide(
-            opened, shut, because, None, open_is_control=lasts, closed_is_control=True, lasts=lasts
-        )[-1]
+        ask = Ask(because=because, open_is_control=lasts, closed_is_control=True, lasts=lasts)
+        return self._decide(opened, shut, ask)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every path that this test has seen closed is open again.
@@ -226,8 +248,9 @@ class Expect(Session):
                 "expect.removed(...): this test has seen no path closed that could be open again"
             )
         policies.remove()
-        pairs = list(self._so_far.closed.values())
-        return self._decide(pairs, [], because, None, about_denial=True)[-1]
+        return self._decide(
+            list(self._so_far.closed.values()), [], Ask(because=because, about_denial=True)
+        )[-1]
 
     def sources(
         self,
@@ -302,7 +325,7 @@ class Expect(Session):
         single = each([pairs])
         # Pods are asked so by themselves, each by its own protocol.
         kind = None if single[0][1].backends else telling(single[0][1])
-        rounds = self._decide(single, [], because, kind, open_is_control=control)
+        rounds = self._decide(single, [], Ask(because=because, kind=kind, open_is_control=control))
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
@@ -326,9 +349,15 @@ class Expect(Session):
         Without answers in ``to``: there is no such record, and the source is told so.  ``at``: each of these servers is
         asked.
         """
-        several = [sources] if isinstance(sources, Workload) else list(sources)
         resolution.resolves(
-            self, several, name, to, because=because, record=record, over_tcp=over_tcp, at=at
+            self,
+            [sources] if isinstance(sources, Workload) else list(sources),
+            name,
+            to,
+            because=because,
+            record=record,
+            over_tcp=over_tcp,
+            at=at,
         )
 
     # --- how they are decided --------------------------------------------------------------------------------------
@@ -342,76 +371,37 @@ class Expect(Session):
             policy.apply()
 
     def _decide(
-        self,
-        open: Sequence[Pair],
-        closed: Sequence[Pair],
-        because: str,
-        kind: Kind | None,
-        *,
-        open_is_control: bool = False,
-        closed_is_control: bool = False,
-        lasts: bool = True,
-        about_denial: bool = False,
-        new: Iterable[Workload] = (),
-        witnesses: Collection[tuple[str, str]] = (),
+        self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
     ) -> list[list[Observation]]:
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
         change = self.context.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
-        self._so_far.demand_controls(
-            open, closed, {pod.uid for pod in new}, may_be_shut_in=may_be_shut_in
-        )
-        paths = self._plan(
-            open,
-            closed,
-            kind,
-            pods_may_be_new=open_is_control and not closed,
-            steady=not (closed or open_is_control or about_denial),
-        )
-        for path in () if lasts else paths:
-            path.rule = replace(path.rule, hold=0.0)
-        are_controls = [
-            (
-                open_is_control
-                if path.want
-                else closed_is_control or key_of(path.attempt) in witnesses
-            )
-            or (about_denial and key_of(path.attempt) not in self._so_far.opened)
-            for path in paths
-        ]
-        turns = None if closed_is_control else self.context.watches
+        self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
+        paths = self._plan(open, closed, ask)
         if change is None and open:
-            wanted = [path.attempt for path in paths if path.want]
-            others.demand_open(self.context.others, wanted, all_needed=open_is_control)
+            others.demand_open(
+                self.context.others,
+                [path.attempt for path in paths if path.want],
+                all_needed=ask.open_is_control,
+            )
         began = self.clock.monotonic()
-        if turns is None or change is None:
-            standings = self._ask(paths, about_denial=about_denial)
-        else:
-            with watches.watching(paths, turns, self.timings, change.enforced_at) as ended:
-                standings = self._ask(paths, about_denial=about_denial)
-                ended.extend(standings)
+        standings = self._ask(paths, ask)
         seconds = self.clock.monotonic() - began
         outcomes = [
-            Outcome(path, standing, is_control, is_witness=key_of(path.attempt) in witnesses)
-            for path, standing, is_control in zip(paths, standings, are_controls, strict=True)
+            Outcome(
+                path,
+                standing,
+                self._is_control(path, ask),
+                is_witness=key_of(path.attempt) in ask.witnesses,
+            )
+            for path, standing in zip(paths, standings, strict=True)
         ]
         late.excuse(self, outcomes, began)
-        self._vet(outcomes, because)
+        self._vet(outcomes, ask.because)
         wrong = failure(
-            outcomes,
-            claims=self.context.claims,
-            because=because,
-            seconds=seconds,
-            policies=self.context.policies(),
-            name_leads_to=self._name_leads_to,
-            felix=lambda outcome: self.context.felix_on(*pods_of(outcome.path.attempt)),
-            nearer=self._still_closed if about_denial else self._nearest,
-            enforced_at=change.enforced_at if change else "both",
-            removed=about_denial,
-            machine=lambda outcome: late.told(outcome.path, outcome.standing),
+            self, outcomes, because=ask.because, seconds=seconds, removed=ask.about_denial
         )
         if wrong is not None:
-            name_paths(wrong, outcomes)
             raise wrong
         self._record_result(outcomes, began)
         rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
@@ -419,41 +409,54 @@ class Expect(Session):
             list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)
         ]
 
-    def _plan(
-        self,
-        open: Sequence[Pair],
-        closed: Sequence[Pair],
-        kind: Kind | None,
-        *,
-        pods_may_be_new: bool,
-        steady: bool,
-    ) -> list[Path]:
+    def _is_control(self, path: Path, ask: Ask) -> bool:
+        """Return whether a path is to be open, or closed, for others' sake only."""
+        if ask.about_denial and key_of(path.attempt) not in self._so_far.opened:
+            return True
+        if path.want:
+            return ask.open_is_control
+        return ask.closed_is_control or key_of(path.attempt) in ask.witnesses
+
+    def _plan(self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask) -> list[Path]:
         """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
 
-        ``pods_may_be_new``: a policy that is late on their node may keep them shut for a while.
+        Where open paths alone are controls, a policy that is late on new pods' node may keep them
+        shut for a while.
         """
         paths = [
-            self._path(source, target, kind or default_kind(target, want=want), want=want)
+            self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
             for pairs, want in ((open, True), (closed, False))
             for source, target in pairs
         ]
         within = max(path.rule.within for path in paths)
-        if pods_may_be_new:
+        if ask.open_is_control and not closed:
             ends = {pod.os for path in paths for pod in pods_of(path.attempt)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:
             path.rule = replace(path.rule, within=within)
-            path.steady = steady
+            path.steady = not (closed or ask.open_is_control or ask.about_denial)
             self.context.open_paths.stricter(path)
+            if not ask.lasts:
+                path.rule = replace(path.rule, hold=0.0)
         link(paths)
         return paths
 
-    def _ask(self, paths: Sequence[Path], *, about_denial: bool) -> list[Standing]:
+    def _ask(self, paths: Sequence[Path], ask: Ask) -> list[Standing]:
+        """Ask until each path is decided; watch denials that are due for it for longer."""
+        turns = None if ask.closed_is_control else self.context.watches
+        change = self.context.change()
+        if turns is None or change is None:
+            return self._standings(paths, about_denial=ask.about_denial)
+        with watches.watching(paths, turns, self.timings, change.enforced_at) as ended:
+            ended.extend(self._standings(paths, about_denial=ask.about_denial))
+        return ended
+
+    def _standings(self, paths: Sequence[Path], *, about_denial: bool) -> list[Standing]:
         """Ask until each path is decided, every source at the cadence of its system."""
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         ids = ", ".join(self.context.claims)
         self.context.progress(f"{ids}: is asked")
-        standings = ask(
+        standings = engine.ask(
             self.prober.asking(),
             paths,
             cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
@@ -485,15 +488,19 @@ class Expect(Session):
             self.clock.monotonic(),
             changed=self.context.change() is not None,
         )
-        self._so_far.demand_same_addresses(outcomes, self._name_leads_to)
+        self._so_far.demand_same_addresses(outcomes, partial(name_leads_to, self))
         for outcome in outcomes:
             if not outcome.is_control or outcome.is_witness or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
                 reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
-                symptom = (outcome.expected, outcome.observed)
                 self.context.decided(
-                    attempt.source, attempt.target, outcome.verdict, reason, half, symptom=symptom
+                    attempt.source,
+                    attempt.target,
+                    outcome.verdict,
+                    reason,
+                    half,
+                    symptom=(outcome.expected, outcome.observed),
                 )
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
@@ -537,29 +544,3 @@ class Expect(Session):
             want,
             rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule,
         )
-
-    def _name_leads_to(self, outcome: Outcome) -> str:
-        """Its addresses; given time, so that a slow answer is told from none."""
-        attempt = outcome.path.attempt
-        patience = self.timings.of(attempt.source.os)
-        return names.resolved_address(
-            self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow
-        )
-
-    def _nearest(self, outcome: Outcome) -> Nearest:
-        near = nearest(
-            self,
-            outcome.path.attempt,
-            outcome.seen,
-            self.context.policies_there,
-            self.context.overlay,
-        )
-        unwell = self.context.unwell([pod.node for pod in pods_of(outcome.path.attempt)])
-        return replace(near, observed=f", while {unwell}") if unwell else near
-
-    def _still_closed(self, outcome: Outcome) -> Nearest:
-        """The same of a path that was closed by policies which are removed: nearest of all is that they stay."""
-        near = self._nearest(outcome)
-        change = self.context.change()
-        stays = f", as before the {change.what}" if change is not None and not near.observed else ""
-        return replace(near, observed=near.observed + stays)

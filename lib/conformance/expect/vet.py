@@ -55,9 +55,14 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
             outcome for outcome in doubtful if changed(expect, outcome.path.attempt)
         ] or doubtful
         for outcome in doubted:
-            do = "read that pod's events, and its log with kubectl logs --previous"
             outcome.standing = Broken(
-                EnvironmentBroken(outcome.explained(expect.context.claims, str(broken), do))
+                EnvironmentBroken(
+                    outcome.explained(
+                        expect.context.claims,
+                        str(broken),
+                        "read that pod's events, and its log with kubectl logs --previous",
+                    )
+                )
             )
 
 
@@ -71,9 +76,13 @@ def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
         if why not in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
             continue
         text = outcome.explanation(expect.context.claims)
-        turned = why in (Why.WAVERS, Why.LEAK)
         if by := excused(
-            expect, text, outcome.path.attempt, outcome.seen, want=outcome.path.want, turned=turned
+            expect,
+            text,
+            outcome.path.attempt,
+            outcome.seen,
+            want=outcome.path.want,
+            turned=why in (Why.WAVERS, Why.LEAK),
         ):
             outcome.standing = Broken(by)
 

@@ -148,33 +148,38 @@ class AclLists:
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
         self.expect.context.attach("ACL lists", shown)
-        tally = Tally(self.expect.context, "behaviour")
-        for pod, had, now in pairs:
-            own = [
-                stream for stream in streams if pod.uid in {end.workload.uid for end in stream.ends}
-            ]
-            lost = next((state for state in own if state.lost), None)
-            if had == now:
-                after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
-                do = f"compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}"
-                text = Explanation(
-                    claims=self.expect.context.claims,
-                    path=f"HNS endpoint of {pod.label}",
-                    expected="another ACL list",
-                    observed=f"the same {counted(len(had), 'rule')}{after}",
-                    tries=len(settled.seen),
-                    seconds=settled.seconds,
-                    where=f"a pod on {pod.node}",
-                    lines={"because": because, "do": do},
-                    table=f"  the lists, - before and + after:\n{shown}",
-                )
-                tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))
-            elif lost:
-                tally.right(None, pod, f"{because}; with it {lost.label} was lost: {lost.words}")
-            else:
-                told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
-                tally.right(None, pod, told, ClaimVerdict.NOT_OBSERVED)
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for pod, had, now in pairs:
+                own = [
+                    stream
+                    for stream in streams
+                    if pod.uid in {end.workload.uid for end in stream.ends}
+                ]
+                lost = next((state for state in own if state.lost), None)
+                if had == now:
+                    after = (
+                        f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
+                    )
+                    do = f"compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}"
+                    text = Explanation(
+                        claims=self.expect.context.claims,
+                        path=f"HNS endpoint of {pod.label}",
+                        expected="another ACL list",
+                        observed=f"the same {counted(len(had), 'rule')}{after}",
+                        tries=len(settled.seen),
+                        seconds=settled.seconds,
+                        where=f"a pod on {pod.node}",
+                        lines={"because": because, "do": do},
+                        table=f"  the lists, - before and + after:\n{shown}",
+                    )
+                    tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))
+                elif lost:
+                    tally.right(
+                        None, pod, f"{because}; with it {lost.label} was lost: {lost.words}"
+                    )
+                else:
+                    told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
+                    tally.right(None, pod, told, ClaimVerdict.NOT_OBSERVED)
 
     def shorter(self, *, because: str) -> None:
         """Together the lists of each node have fewer entries than when they were read.
@@ -191,27 +196,30 @@ class AclLists:
             for pod, had, now in each
         ]
         self.expect.context.attach("ACL lists", "\n\n".join(shown))
-        tally = Tally(self.expect.context, "behaviour")
-        for node, lists in by_node.items():
-            before = sum(_entries(had, now) for _, had, now in lists)
-            after = sum(_entries(now, had) for _, had, now in lists)
-            times = f" ({before / after:.1f} times as many)" if after else ""
-            told = f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
-            if before > after > 0:
-                tally.right(None, lists[0][0], f"{because}: {told}, on node {node}")
-                continue
-            text = Explanation(
-                claims=self.expect.context.claims,
-                path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
-                expected="fewer entries than before",
-                observed=told,
-                where=node,
-                lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
-                table="\n\n".join(["  the lists, - before and + after:", *shown]),
-            )
-            error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
-            tally.wrong(None, lists[0][0], error, ("fewer ACL entries", f"{after} of {before}"))
-        tally.end()
+        with Tally(self.expect.context, "behaviour") as tally:
+            for node, lists in by_node.items():
+                before = sum(_entries(had, now) for _, had, now in lists)
+                after = sum(_entries(now, had) for _, had, now in lists)
+                times = f" ({before / after:.1f} times as many)" if after else ""
+                told = (
+                    f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
+                )
+                if before > after > 0:
+                    tally.right(None, lists[0][0], f"{because}: {told}, on node {node}")
+                    continue
+                text = Explanation(
+                    claims=self.expect.context.claims,
+                    path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
+                    expected="fewer entries than before",
+                    observed=told,
+                    where=node,
+                    lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
+                    table="\n\n".join(["  the lists, - before and + after:", *shown]),
+                )
+                error = unless_changed(
+                    self.expect, [pod for pod, *_ in lists], Nonconformance(text)
+                )
+                tally.wrong(None, lists[0][0], error, ("fewer ACL entries", f"{after} of {before}"))
 
 
 def _entries(rules: Rules, others: Rules) -> int:

@@ -266,19 +266,7 @@ class _Round:
 
     def _begin_due(self) -> None:
         now = self._now
-        due: list[_Source] = []
-        for source in self._sources.values():
-            if self._next_due(source) <= now + TICK:
-                # An agent that hangs is seen to hang, and a busy one to be behind: neither is asked for more and more.
-                if self._asking.waits(source.uid) or self._is_behind(source):
-                    source.held_until = now + min(LOOK, source.cadence)
-                    continue
-                source.due = now + (
-                    max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence
-                )
-                source.pause = source.cadence if source.next_pause is None else source.next_pause
-                source.next_pause = 2 * source.pause
-                due.append(source)
+        due = [source for source in self._sources.values() if self._plan_if_due(source, now)]
         if not due:
             return
         beside = self._wanted_beside()
@@ -297,6 +285,21 @@ class _Round:
             tickets = self._asking.begin([one.path.next_attempt for one in several])
             tried = zip(tickets, several, strict=True)
             self._under_way.update({ticket: (one, one.path.ask(now)) for ticket, one in tried})
+
+    def _plan_if_due(self, source: _Source, now: float) -> bool:
+        """Whether a source is to be asked now; if so, plan when it is due again."""
+        if self._next_due(source) > now + TICK:
+            return False
+        # An agent that hangs is seen to hang, and a busy one to be behind: neither is asked for
+        # more and more.
+        if self._asking.waits(source.uid) or self._is_behind(source):
+            source.held_until = now + min(LOOK, source.cadence)
+            return False
+        every = max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence
+        source.due = now + every
+        source.pause = source.cadence if source.next_pause is None else source.next_pause
+        source.next_pause = 2 * source.pause
+        return True
 
     @property
     def _only_watches(self) -> bool:
@@ -478,18 +481,25 @@ class _Round:
         self._changed = {}
         for one in changed:
             one.source.sooner = None
-            if not one.is_left:
-                continue
-            one.standing = decide(one.path)
-            if isinstance(one.standing, NotYet):
-                one.alone = one.standing.alone
-            elif not one.path.want or isinstance(one.standing, Broken):
-                self._end(one)
+            if one.is_left:
+                self._look_again(one)
         self._drop_without_control()
         ended = self._denials_done is None and not self._closed_left
         if ended:
             self._denials_done = self._now
-        for one in list(self._left if ended or self._now > self._earliest else changed):
+        self._end_decided(list(self._left if ended or self._now > self._earliest else changed))
+
+    def _look_again(self, one: _Asked) -> None:
+        one.standing = decide(one.path)
+        if isinstance(one.standing, NotYet):
+            one.alone = one.standing.alone
+        elif not one.path.want or isinstance(one.standing, Broken):
+            self._end(one)
+
+    def _end_decided(self, several: Sequence[_Asked]) -> None:
+        """End paths that hold, or that no attempt could decide any more, unless all are given more
+        time."""
+        for one in several:
             if not one.is_left:
                 continue
             if isinstance(one.standing, Held):

@@ -166,6 +166,11 @@ class Path:
         return attempt.seen is None and attempt.asked > self._opened
 
     @property
+    def seen(self) -> list[Observation]:
+        """All that its attempts showed, in the order in which they were asked for."""
+        return [attempt.seen for attempt in self.tries if attempt.seen is not None]
+
+    @property
     def agree(self) -> int:
         """Attempts in a row that decide it."""
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
@@ -179,10 +184,9 @@ class Path:
         """How often it was lost, or led elsewhere, after it had connected, attempts in a row being one."""
         if self._lost < self._opened:
             return 0
-        answered = (attempt.seen for attempt in self.tries if attempt.seen is not None)
         kinds = [
             as_wanted(seen, True)
-            for seen in answered
+            for seen in self.seen
             if seen.verdict in {*LOSSES, Verdict.CONNECTED}
         ]
         return sum(connected and not after for connected, after in pairwise(kinds))
@@ -359,52 +363,83 @@ def completes_at(path: Path, standing: Standing) -> float:
 
 
 def _closed(path: Path) -> Standing:
-    rule = path.rule
-    row: list[Try] = []
-    ended = path.ended
-    agreed = False
-    passed = 0
-    alone = False
-    watching = False
+    denial = _Denial(path, path.ended)
     answered = path.answered()
-    for place, attempt in enumerate(answered):
-        assert attempt.seen is not None
-        if watching:
-            if _arrived(attempt):
-                return Wrong(Why.LEAK)
-            if attempt.at + EPSILON >= row[0].at + rule.span + rule.watch:
-                denied = attempt.seen.verdict in DENIED_VERDICTS
-                return Held(tuple(row), watched=denied and _beside(path, attempt))
-            continue
-        if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
-            if _beside(path, attempt):
-                if row and _clock(row[-1]) != _clock(attempt):
-                    row = []
-                    agreed = False
-                row.append(attempt)
-                span = _began(attempt) - _began(row[0]) + EPSILON
-                agreed = agreed or (len(row) >= rule.agree and span >= rule.agree_span)
-                if agreed and span >= rule.span and row[0].at <= rule.within:
-                    if not rule.watch:
-                        return Held(tuple(row))
-                    watching = True
-            else:  # its control may be unanswered yet: what comes later can still make it one of a row
-                ended = Why.CONTROL
-                row = []
-                agreed = False
-                alone = True
-            continue
-        if agreed and _arrived(attempt):
-            return Wrong(Why.LEAK)
-        ended = _ends_row(path, attempt)
-        row = []
-        agreed = False
-        passed = place + 1
-    if agreed and any(map(_arrived, path.recent[len(answered) :])):
+    for place, attempt in enumerate(answered, 1):
+        standing = denial.take(attempt, place)
+        if standing is not None:
+            return standing
+    if denial.agreed and any(map(_arrived, path.recent[len(answered) :])):
         return Wrong(Why.LEAK)  # those that were begun before it cannot change that
-    if passed:
-        path.pass_over(passed, ended)
-    return NotYet(tuple(row), ended, alone, watching)
+    if denial.passed:
+        path.pass_over(denial.passed, denial.ended)
+    return NotYet(tuple(denial.row), denial.ended, denial.alone, denial.watching)
+
+
+@dataclass(eq=False)
+class _Denial:
+    """The row of time-outs of a path that is to be closed, attempt by attempt in the order of their
+    beginnings."""
+
+    path: Path
+    ended: Why | None
+    """What ended the newest row."""
+    row: list[Try] = field(default_factory=list)
+    agreed: bool = False
+    """Whether the row is long enough that a packet that arrives is a leak."""
+    alone: bool = False
+    watching: bool = False
+    """As in :class:`NotYet`."""
+    passed: int = 0
+    """Attempts that decide nothing any more."""
+
+    def take(self, attempt: Try, place: int) -> Standing | None:
+        """Add the attempt at this place (from 1 on); return the standing that it decides, None: it
+        decides none."""
+        assert attempt.seen is not None
+        if self.watching:
+            return self._watch(attempt, attempt.seen)
+        if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
+            if _beside(self.path, attempt):
+                return self._extend(attempt)
+            # Its control may be unanswered yet: what comes later can still make it one of a row.
+            self._end_row(Why.CONTROL)
+            self.alone = True
+        elif self.agreed and _arrived(attempt):
+            return Wrong(Why.LEAK)
+        else:
+            self._end_row(_ends_row(self.path, attempt))
+            self.passed = place
+        return None
+
+    def _watch(self, attempt: Try, seen: Observation) -> Standing | None:
+        """Look for a leak after the row has decided; the denial holds once the watch is over."""
+        rule = self.path.rule
+        if _arrived(attempt):
+            return Wrong(Why.LEAK)
+        if attempt.at + EPSILON >= self.row[0].at + rule.span + rule.watch:
+            denied = seen.verdict in DENIED_VERDICTS
+            return Held(tuple(self.row), watched=denied and _beside(self.path, attempt))
+        return None
+
+    def _extend(self, attempt: Try) -> Standing | None:
+        """Add a time-out with a control beside it; one on another clock begins a new row."""
+        rule = self.path.rule
+        if self.row and _clock(self.row[-1]) != _clock(attempt):
+            self._end_row(self.ended)
+        self.row.append(attempt)
+        span = _began(attempt) - _began(self.row[0]) + EPSILON
+        self.agreed = self.agreed or (len(self.row) >= rule.agree and span >= rule.agree_span)
+        if self.agreed and span >= rule.span and self.row[0].at <= rule.within:
+            if not rule.watch:
+                return Held(tuple(self.row))
+            self.watching = True
+        return None
+
+    def _end_row(self, why: Why | None) -> None:
+        self.ended = why
+        self.row = []
+        self.agreed = False
 
 
 def _arrived(attempt: Try) -> bool:

@@ -41,20 +41,29 @@ def stays(attempts: Sequence[Attempt], side: Side) -> str:
 
 def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
     """Of paths that are to be open and are not.  ``seen``: what the attempts of the one that is told first showed."""
-    first = attempts[0].target
+    target = attempts[0].target
+    path = target.path if target else None
     last = seen[-1].verdict if seen else None
+    clients = _named(_sources(attempts))
+    targets = _targets(attempts)
+    if last in UNSENT:
+        return f"names do not resolve on {clients}"
+    if path is Addressing.NODE_PORT:
+        called = {one.target.at.node if one.target and one.target.at else "" for one in attempts}
+        return f"NodePorts of {_named(called if '' not in called else targets)} do not lead to their pods"
+    if path in SERVICES:
+        on = f" on {_named(targets)}" if targets else ""
+        return f"Services do not lead clients on {clients} to their pods{on}"
+    return _unreached(attempts, "are refused by" if last is Verdict.REFUSED else "do not reach")
+
+
+def _unreached(attempts: Sequence[Attempt], does: str) -> str:
+    """Of paths by pods' own addresses: between which nodes; ``does``: how they end."""
     sources = _sources(attempts)
     targets = _targets(attempts)
     clients = f"clients on {_named(sources)}"
-    if last in UNSENT:
-        return f"names do not resolve on {_named(sources)}"
-    if first is not None and first.path is Addressing.NODE_PORT:
-        called = {one.target.at.node if one.target and one.target.at else "" for one in attempts}
-        return f"NodePorts of {_named(called if '' not in called else targets)} do not lead to their pods"
-    if first is not None and first.path in SERVICES:
-        return f"Services do not lead {clients} to their pods{f' on {_named(targets)}' if targets else ''}"
-    does = "are refused by" if last is Verdict.REFUSED else "do not reach"
     if not targets:
+        first = attempts[0].target
         return f"{clients} {does} {first.host if first else 'a server'}"
     if sources == targets and len(sources) == 1:
         return f"pods on {_named(sources)} {does} each other"

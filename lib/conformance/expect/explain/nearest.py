@@ -6,7 +6,7 @@ them.  It decides nothing, and is asked once an expectation has failed, about th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.errors import SuiteError
 from conformance.expect.engine.answered import ARRIVED, plain
@@ -52,19 +52,13 @@ def nearest(
     if target is None or not seen or seen[-1].verdict not in SILENT:
         return Nearest()
     there = list(policies([attempt.source, *target.backends]))
-    named = {"policies there": "; ".join(there)} if there else {}
     if target.path is Addressing.POD_IP:
-        found = overlay(attempt.source, target)
-        told = found.wrong[0] if found.wrong else "" if there else found.sound
-        observed = f", while {told}" if told else ""
-        lines = named | _lines(found)
-        if target.backends and seen[-1].verdict is Verdict.TIMED_OUT:
-            lines.setdefault("do", _advice(there, target, found))
-        return Nearest(observed=observed, lines=lines)
-    if target.path not in SERVICES or not target.backends:
-        return Nearest(
-            lines={**named, "do": _advice(there, target, Blamed())} if target.backends else named
-        )
+        return _of_pod(target, seen[-1].verdict, there, overlay(attempt.source, target))
+    named = _named(there)
+    if not target.backends:
+        return Nearest(lines=named)
+    if target.path not in SERVICES:
+        return Nearest(lines=named | {"do": _advice(there, target, Blamed())})
     own = _by_own_address(asks, attempt, target)
     if not own:
         return Nearest(lines=named)
@@ -76,20 +70,38 @@ def nearest(
                 "do": kube_proxy(attempt.source, target),
             }
         )
-    found = overlay(attempt.source, target)
+    near = _of_backends(target, there, overlay(attempt.source, target))
+    return replace(near, lines={"own address": told} | near.lines)
+
+
+def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) -> Nearest:
+    """What lies nearer than a path by a pod's own address; ``there``: policies."""
+    told = found.wrong[0] if found.wrong else "" if there else found.sound
+    lines = _named(there) | _lines(found)
+    if target.backends and last is Verdict.TIMED_OUT:
+        lines.setdefault("do", _advice(there, target, found))
+    return Nearest(observed=f", while {told}" if told else "", lines=lines)
+
+
+def _of_backends(target: Target, there: Sequence[str], found: Blamed) -> Nearest:
+    """What lies nearer than a path by a Service whose backends are closed by their own addresses,
+    too."""
     if found.wrong:
-        return Nearest(
-            observed=f", by the backend's own address too, while {found.wrong[0]}",
-            lines={"own address": told} | named | _lines(found),
-        )
-    cause = ": the path to the pod is closed, not only the Service"
-    if there:
-        which = f"policy {there[0]}" if len(there) == 1 else f"one of {len(there)} policies there"
-        cause = f"; {which} may close it"
-    return Nearest(
-        observed=f", by the backend's own address too{cause}",
-        lines={"own address": told} | named | _lines(found) | {"do": _advice(there, target, found)},
-    )
+        why = f", while {found.wrong[0]}"
+    elif len(there) == 1:
+        why = f"; policy {there[0]} may close it"
+    elif there:
+        why = f"; one of {len(there)} policies there may close it"
+    else:
+        why = ": the path to the pod is closed, not only the Service"
+    lines = _named(there) | _lines(found)
+    if not found.wrong:
+        lines["do"] = _advice(there, target, found)
+    return Nearest(observed=f", by the backend's own address too{why}", lines=lines)
+
+
+def _named(policies: Sequence[str]) -> dict[str, str]:
+    return {"policies there": "; ".join(policies)} if policies else {}
 
 
 def _lines(found: Blamed) -> dict[str, str]:

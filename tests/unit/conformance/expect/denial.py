@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.expect.engine.pairs import each
-from conformance.expect.traffic import Expect
+from conformance.expect.traffic import Ask, Expect
 from conformance.model.attempt import Kind
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
@@ -28,6 +28,5 @@ def blocked(
     controls = [
         (workload, target) if isinstance(workload, Workload) else workload for workload in named
     ]
-    return expect._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[
-        -1
-    ]
+    ask = Ask(because=because, kind=kind, open_is_control=True)
+    return expect._decide(controls, each([(sources, target)]), ask)[-1]

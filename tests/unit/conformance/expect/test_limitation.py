@@ -9,10 +9,12 @@ import pytest
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
-from conformance.expect.limitation import Case, Paths
+from conformance.expect.limitation import Case, Paths, decide
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
+from conformance.model.endpoint import Pair
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import (
@@ -274,3 +276,80 @@ def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
     kept, _ = in_and_out(DROPPED)
     at = {one.part: one.enforced for one in kept if one.halves == ("closed",)}
     assert at == {"in": (), "out": (FOE.node,)}  # the servers are on no node
+
+
+DOCUMENTED, BOTH, OPEN_WITNESS, CLOSED_WITNESS = (
+    (workload(name), SERVER) for name in ("documented", "both", "open", "closed")
+)
+CONFIRMED, VIOLATED, INCONCLUSIVE, LIFTED = (
+    ClaimVerdict.CONFIRMED,
+    ClaimVerdict.VIOLATED,
+    ClaimVerdict.INCONCLUSIVE,
+    ClaimVerdict.LIFTED,
+)
+FINE = {"documented": CONFIRMED, "both": CONFIRMED}
+
+
+@pytest.mark.parametrize(
+    ("looks", "decided", "raised"),
+    [
+        ([{}], FINE, None),
+        ([{"documented": VIOLATED}, {}], FINE | {"documented": LIFTED}, None),
+        (
+            [{"documented": VIOLATED}, {"documented": VIOLATED}],
+            FINE | {"documented": VIOLATED},
+            Nonconformance,
+        ),
+        ([{"both": VIOLATED}], FINE | {"both": VIOLATED}, Nonconformance),
+        (
+            [{"both": VIOLATED, "documented": VIOLATED}, {"both": VIOLATED}],
+            {"both": VIOLATED, "documented": LIFTED},
+            Nonconformance,
+        ),
+        ([{"documented": INCONCLUSIVE}], FINE | {"documented": INCONCLUSIVE}, ControlBroken),
+        ([{"open": VIOLATED}], {"open": INCONCLUSIVE}, ControlBroken),
+        ([{"open": INCONCLUSIVE}], {"open": INCONCLUSIVE}, ControlBroken),
+        ([{"closed": VIOLATED}], {"closed": VIOLATED}, Nonconformance),
+        ([{"closed": INCONCLUSIVE}], {"closed": INCONCLUSIVE}, ControlBroken),
+        (
+            [{"documented": VIOLATED}, {"open": VIOLATED}],
+            {"open": INCONCLUSIVE},
+            ControlBroken,
+        ),
+        (
+            [{"documented": VIOLATED}, {"closed": VIOLATED}],
+            {"closed": VIOLATED},
+            Nonconformance,
+        ),
+    ],
+)
+def test_what_two_looks_show_decides_each_path_or_its_witness_alone(
+    looks: list[dict[str, ClaimVerdict]],
+    decided: dict[str, ClaimVerdict],
+    raised: type[Exception] | None,
+) -> None:
+    kept: list[Decision] = []
+    left = iter(looks)
+
+    def look(context: Context, open: list[Pair], closed: list[Pair]) -> None:
+        wrong = next(left)
+        for source, goal in [*open, *closed]:
+            context.decided(source, goal, wrong.get(source.pod, CONFIRMED), source.pod)
+        if VIOLATED in wrong.values():
+            raise Nonconformance("not as it is to be")
+        if wrong:
+            raise ControlBroken("nothing shows it", control="beside")
+
+    case = Case(
+        as_documented={DOCUMENTED: False},
+        both={BOTH: True},
+        witness={OPEN_WITNESS: True, CLOSED_WITNESS: False},
+    )
+    found = None
+    try:
+        decide(look, Context(keep=kept.extend), [case], because="it is skipped")
+    except (ControlBroken, Nonconformance) as error:
+        found = type(error)
+    assert {one.reason.split()[0].removeprefix("ns/"): one.verdict for one in kept} == decided
+    assert found is raised
+    assert next(left, None) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -176,3 +177,33 @@ def test_an_open_route_needs_the_newest_answers_in_a_row(answers: list[Answer], 
     one = path("server", want=True)
     tell(one, answers)
     assert isinstance(decide(one), Held) is held
+
+
+@pytest.mark.parametrize(
+    ("answers", "control", "expected"),
+    [
+        ([DROPPED] * 5, [UP] * 30, ("NotYet", False)),
+        ([DROPPED] * 6, [UP] * 30, ("NotYet", True)),
+        ([DROPPED] * 9, [UP] * 30, ("NotYet", True)),
+        ([DROPPED] * 10, [UP] * 30, ("Held", True)),
+        ([DROPPED] * 10, [UP] * 6, ("Held", False)),
+        ([*[DROPPED] * 6, UP], [UP] * 30, ("Wrong", Why.LEAK)),
+        ([*[DROPPED] * 8, Verdict.RESET, DROPPED], [UP] * 30, ("Wrong", Why.LEAK)),
+        ([*[DROPPED] * 9, Verdict.UNREACHABLE], [UP] * 30, ("Held", False)),
+        ([*[DROPPED] * 3, Verdict.UNREACHABLE, DROPPED], [UP] * 30, ("NotYet", False)),
+        ([*[DROPPED] * 3, None, UP], [UP] * 30, ("Wrong", Why.LEAK)),
+        ([DROPPED, None, UP], [UP] * 30, ("NotYet", False)),
+    ],
+)
+def test_a_denial_that_is_watched_holds_once_the_watch_is_over(
+    answers: Sequence[Answer], control: Sequence[Answer], expected: tuple[str, object]
+) -> None:
+    shut = path("server", want=False)
+    shut.rule = replace(shut.rule, watch=4.0)
+    beside = path("other", want=True)
+    link([shut, beside])
+    tell(beside, control)
+    tell(shut, answers)
+    found = decide(shut)
+    shown = getattr(found, "why", getattr(found, "watched", getattr(found, "watching", None)))
+    assert (type(found).__name__, shown) == expected

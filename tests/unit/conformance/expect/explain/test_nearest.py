@@ -11,7 +11,8 @@ from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
 from conformance.expect.context import Context
 from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Why, link
 from conformance.expect.explain.between_nodes import Blamed, blamed
-from conformance.expect.outcome import Outcome, failure
+from conformance.expect.failure import failure
+from conformance.expect.outcome import Outcome
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
@@ -284,6 +285,11 @@ def path(source: Workload, *verdicts: Verdict, want: bool) -> Path:
     return made
 
 
+def expecting() -> Expect:
+    prober = ScriptedProber({})
+    return Expect(prober, load_timings(), Context(claims=("POL-1",)), prober.clock)
+
+
 def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
     stranger = replace(workload("stranger"), node="linux-2")
     denied, control = (
@@ -295,10 +301,7 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
         Outcome(denied, BrokenControl(Why.CONTROL), is_control=False),
         Outcome(control, Held(tuple(control.tries)), is_control=True),
     ]
-    broken = failure(
-        outcomes, claims=["POL-1"], because="only friends may enter", seconds=12.0, policies=[],
-        name_leads_to=lambda outcome: "",
-    )  # fmt: skip
+    broken = failure(expecting(), outcomes, because="only friends may enter", seconds=12.0)
     assert isinstance(broken, ControlBroken)
     assert str(broken).splitlines()[:9] == [
         "POL-1: clients on linux-1 do not reach pods on windows-2: control failed: expected CONNECTED close to each "
@@ -322,9 +325,11 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
     denied, control = path(stranger, *[DROPPED] * 4, want=False), path(FRIEND, UP, UP, want=True)
     link([denied, control])
     broken = failure(
+        expecting(),
         [Outcome(denied, BrokenControl(Why.CONTROL), is_control=False)],
-        claims=["POL-1"], because="only friends may enter", seconds=17.3, policies=[], name_leads_to=lambda outcome: "",
-    )  # fmt: skip
+        because="only friends may enter",
+        seconds=17.3,
+    )
     first, *rest = str(broken).splitlines()
     assert first.endswith(
         "observed CONNECTED (2 tries, 17.3 s): each try connected, but they came too seldom to stand beside every "

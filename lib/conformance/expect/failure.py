@@ -1,0 +1,349 @@
+"""The failure of one expectation: that of its worst path, in a message that names the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from conformance.errors import ControlBroken, Nonconformance, SuiteError
+from conformance.expect import late
+from conformance.expect.engine import names
+from conformance.expect.engine.answered import as_wanted, unexpected_backend
+from conformance.expect.engine.decide import LARGE, Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.explain import advice, cause, message
+from conformance.expect.explain.dns_servers import LONGER
+from conformance.expect.explain.nearest import Nearest, nearest
+from conformance.expect.outcome import Outcome, table
+from conformance.expect.session import Session
+from conformance.expect.vet import pods_of
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+
+SHOWN = 12
+"""Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
+NAMED = 6
+"""Pairs of nodes that a message names."""
+SENT_AGAIN = 0.9
+"""s.  What connects later than this, each time, does so by a SYN that was sent again, which is done
+after 1 s (RFC 6298)."""
+
+
+def failure(
+    expect: Session,
+    outcomes: Sequence[Outcome],
+    *,
+    because: str,
+    seconds: float,
+    removed: bool = False,
+) -> Exception | None:
+    """Return the worst failure of the paths, which names the others; None: all are as expected.
+
+    ``removed``: the policies were removed just now, so that the paths are to be open again.
+    """
+    wrong = sorted(
+        (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
+    )
+    if not wrong:
+        return None
+    standing = wrong[0].standing
+    if isinstance(standing, Broken):
+        error = standing.error
+        if len(outcomes) > 1:
+            error.add_note(_by_node(outcomes))
+    else:
+        error = _Failure(expect, outcomes, wrong, removed).error(because, seconds)
+    if isinstance(error, Nonconformance | SuiteError):
+        error.paths = [outcome.path.attempt for outcome in wrong]
+    return error
+
+
+def name_leads_to(expect: Session, outcome: Outcome) -> str:
+    """Return the addresses of a path's name; waits long, so that a slow answer is not none."""
+    attempt = outcome.path.attempt
+    patience = expect.timings.of(attempt.source.os)
+    return names.resolved_address(
+        expect.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow
+    )
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """The paths of an expectation, the first of which fails and is not broken."""
+
+    expect: Session
+    outcomes: Sequence[Outcome]
+    wrong: Sequence[Outcome]
+    """Those that are not as they are to be, the worst first."""
+    removed: bool
+
+    @property
+    def first(self) -> Outcome:
+        """The worst, which the message is about."""
+        return self.wrong[0]
+
+    @property
+    def side(self) -> advice.Side:
+        """The end whose node enforces the policies."""
+        change = self.expect.context.change()
+        return change.enforced_at if change else "both"
+
+    @property
+    def alike(self) -> list[Attempt]:
+        """Those that are wrong as the first is."""
+        kind = (self.first.rank, self.first.path.want)
+        return [one.path.attempt for one in self.wrong if (one.rank, one.path.want) == kind]
+
+    @property
+    def lost(self) -> Path | None:
+        """The control whose loss leaves the first path undecided; None: none was lost."""
+        path = self.first.path
+        standing = self.first.standing
+        if path.want or not isinstance(standing, BrokenControl) or standing.why is not Why.CONTROL:
+            return None
+        return _lost_control(path)
+
+    def error(self, because: str, seconds: float) -> Nonconformance | ControlBroken:
+        """Return the failure with its whole message."""
+        first = self.first
+        lost = self.lost
+        path = lost or first.path
+        lines = self._lines(lost)
+        near = self._nearer() if first.path.want else Nearest()
+        lines |= near.lines
+        if "do" not in near.lines or (self.removed and "policies there" not in near.lines):
+            lines["do"] = _control_advice(lost) if lost else self._advice()
+        led = _led(first, path.seen, name_leads_to(self.expect, first))
+        text = message.explanation(
+            self.expect.context.claims,
+            path.attempt,
+            expected="CONNECTED close to each time-out" if lost else first.expected,
+            because=because,
+            seen=path.seen,
+            seconds=seconds,
+            further=lines,
+            observed=message.summary(path.seen) + led + near.observed,
+            so=_undecided(lost, first) if lost else _how_it_leaks(first),
+        )
+        text = replace(text, cause=_control_cause(lost) if lost else self._cause())
+        if len(self.outcomes) > 1:
+            share = f"{len(self.alike)} of {len(self.outcomes)} paths"
+            text = replace(text, share=share, table=self._table())
+        seen = [seen for outcome in self.outcomes for seen in outcome.seen]
+        if first.verdict is ClaimVerdict.VIOLATED:
+            return Nonconformance(text, seen=seen)
+        return ControlBroken(message.of_control(text), control=path.attempt.label, seen=seen)
+
+    def _lines(self, lost: Path | None) -> dict[str, str]:
+        """Return the lines of the message but those about what lies nearer and what to do."""
+        first = self.first
+        total = len(self.outcomes)
+        pairs = {outcome.nodes for outcome in self.outcomes}
+        lines = {
+            "policies": ", ".join(self.expect.context.policies()),
+            "Felix": self.expect.context.felix_on(*pods_of(first.path.attempt)),
+            "beside": f"{total - len(self.wrong)} of {total} paths as expected"
+            if total > 1
+            else "",
+            "by node": _by_node(self.outcomes) if len(pairs) > 1 else "",
+        }
+        if lost:
+            lines["control of"] = (
+                f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
+            )
+            lines["so"] = (
+                "a source or a server that had lost its network would look just like a denial"
+            )
+        elif isinstance(first.standing, BrokenControl) and not first.path.want:
+            lines["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
+        if first.wavered:
+            lines["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
+        lines["machine"] = late.told(first.path, first.standing).removeprefix("; ")
+        lines["when"] = _when(first)
+        return {name: line for name, line in lines.items() if line}
+
+    def _nearer(self) -> Nearest:
+        """Return what explains that a path is closed better than the path itself: nearest, policies
+        that stay."""
+        context = self.expect.context
+        attempt = self.first.path.attempt
+        near = nearest(
+            self.expect, attempt, self.first.seen, context.policies_there, context.overlay
+        )
+        if unwell := context.unwell([pod.node for pod in pods_of(attempt)]):
+            near = replace(near, observed=f", while {unwell}")
+        change = context.change()
+        if self.removed and change is not None and not near.observed:
+            near = replace(near, observed=f", as before the {change.what}")
+        return near
+
+    def _cause(self) -> str:
+        """Return what is wrong where; empty: all that is known is the path."""
+        seen = self.first.seen
+        attempts = self.alike
+        if not self.first.path.want:
+            if {one.verdict for one in seen} == {Verdict.REFUSED}:
+                return cause.refuses(attempts, self.side)
+            return cause.passes(attempts, self.side) if self.first.passes_policy else ""
+        if any(map(unexpected_backend, seen)):
+            return ""
+        if self._stays_closed:
+            return cause.stays(attempts, self.side)
+        return cause.closed(attempts, seen)
+
+    @property
+    def _stays_closed(self) -> bool:
+        """Whether the first path is closed still although the policies are gone."""
+        seen = self.first.seen
+        return self.removed and bool(seen) and seen[-1].verdict in DENIED_VERDICTS
+
+    def _advice(self) -> str:
+        """Return where to look first."""
+        first = self.first
+        attempt = first.path.attempt
+        felix = advice.felix(attempt, self.side)
+        if first.path.want:
+            if self._stays_closed:
+                return f"the policies are gone, what they programmed may not be: {felix}"
+            return advice.open_path(attempt, first.seen)
+        standing = first.standing
+        refused = {seen.verdict for seen in first.seen} == {Verdict.REFUSED}
+        if isinstance(standing, Wrong) and (standing.why is Why.NO_DENIAL or refused):
+            return (
+                "policies drop without an answer: look for a firewall, a missing route or a closed "
+                "port that answers"
+            )
+        if isinstance(standing, BrokenControl):
+            return advice.open_path(attempt, first.seen)
+        return felix
+
+    def _table(self) -> str:
+        """Return expected and observed side by side; of many paths the wrong ones alone."""
+        shown = self.outcomes if len(self.outcomes) <= SHOWN else self.wrong[:SHOWN]
+        left_out = len(self.outcomes) - len(shown)
+        return table(shown) + (f"\n({left_out} more: attachment)" if left_out else "")
+
+
+def _control_cause(lost: Path) -> str:
+    """Return what is wrong with a control that was lost; empty: it connected whenever it was
+    asked."""
+    if lost.seen and all(as_wanted(one, True) for one in lost.seen):
+        return ""
+    return cause.closed([lost.attempt], lost.seen)
+
+
+def _control_advice(lost: Path) -> str:
+    """Return where to look for what lost a control."""
+    control = lost.attempt
+    if all(as_wanted(seen, True) for seen in lost.seen):
+        return (
+            f"look at the load of node {control.source.node} and of the machine that runs the "
+            "suite: attempts begin late; fewer workers (-n) ask less at once"
+        )
+    backends = control.target.backends if control.target else ()
+    node = backends[0].node if backends else "of the server"
+    return (
+        f"look at {control.source.namespace}/{control.source.pod} and node {node} for packet loss"
+    )
+
+
+def _lost_control(path: Path) -> Path | None:
+    """The control of a closed path that connected least, of the kind whose best connected least."""
+    kinds = [max(map(_connected, kind)) for kind in path.controls]
+    if not kinds:
+        return None
+    kind = path.controls[kinds.index(min(kinds))]
+    return min(kind, key=_connected)
+
+
+def _connected(path: Path) -> float:
+    """Share of the attempts that connected."""
+    return sum(as_wanted(each, True) for each in path.seen) / len(path.seen) if path.seen else 0.0
+
+
+def _undecided(lost: Path, denied: Outcome) -> str:
+    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of
+    ...``.
+
+    One that connected whenever it was asked was asked too seldom: the pod or its agent was too
+    slow.
+    """
+    connected = sum(as_wanted(each, True) for each in lost.seen)
+    source = denied.path.attempt.source
+    told = f"{connected} of {counted(len(lost.seen), 'try', 'tries')} connected"
+    if connected == len(lost.seen):
+        told = "each try connected, but they came too seldom to stand beside every time-out"
+    return f"{told}, so the denial of {source.namespace}/{source.pod} cannot be judged"
+
+
+def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
+    """What a first line says of a name in the target's place; ``led``: to what it leads now, or the
+    verdict."""
+    target = outcome.path.attempt.target
+    if seen and seen[-1].verdict in names.UNSENT and target is not None:
+        again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""
+        return f": {target.host} does not resolve, so nothing was sent{again}"
+    return f", and the name leads to {led}" if led else ""
+
+
+def _when(outcome: Outcome) -> str:
+    """Whether a path that is to be closed was closed late or never; empty: it is about something
+    else."""
+    path = outcome.path
+    standing = outcome.standing
+    if path.want or not isinstance(standing, Wrong):
+        return ""
+    if standing.why is Why.LEAK:
+        return str(standing.why)
+    if standing.why is not Why.OPEN:
+        return ""
+    arrived = [
+        tried.at
+        for tried in path.tries
+        if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS
+    ]
+    allowed = f"it has to be by {round(path.rule.within, 1):g} s"
+    if len(arrived) == len(path.seen):
+        return f"not closed in {path.seconds:.1f} s; {allowed}"
+    return (
+        f"closed late or not for good: a packet still arrived {arrived[-1]:.1f} s after this "
+        f"began; {allowed}"
+    )
+
+
+def _how_it_leaks(outcome: Outcome) -> str:
+    """Return how a path that was to be closed was open: its denial wore off, or held for some
+    packets alone."""
+    path = outcome.path
+    if not outcome.passes_policy:
+        return ""
+    agree = path.rule.agree
+    took = [seen.seconds for seen in path.seen[-agree:] if seen.verdict is Verdict.CONNECTED]
+    if len(took) == agree and min(took) > SENT_AGAIN:
+        return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
+    newest = path.seen[-2 * agree :]
+    passed = {(one.attempt.request == LARGE, one.verdict is Verdict.CONNECTED) for one in newest}
+    if passed == {(False, False), (True, True)}:
+        return f"datagrams of {len(LARGE)} bytes arrive, and small ones vanish"
+    if outcome.standing == Wrong(Why.OPEN):
+        return ""
+    answered = [(tried.at, tried.seen.verdict) for tried in path.tries if tried.seen]
+    began = min(at for at, verdict in answered if verdict in DENIED_VERDICTS)
+    ended = max(at for at, verdict in answered if verdict not in DENIED_VERDICTS)
+    return f"closed for {ended - began:.1f} s, then open again"
+
+
+def _by_node(outcomes: Sequence[Outcome]) -> str:
+    """``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 others as
+    expected``."""
+    worst: dict[str, ClaimVerdict] = {}
+    for outcome in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
+        worst.setdefault(outcome.nodes, outcome.verdict)
+    bad = [
+        f"{verdict} {nodes}"
+        for nodes, verdict in worst.items()
+        if verdict is not ClaimVerdict.CONFIRMED
+    ]
+    more = [f"{len(bad) - NAMED} more"] if len(bad) > NAMED else []
+    rest = len(worst) - len(bad)
+    fine = [f"{counted(rest, 'other pair', 'other pairs')} of nodes as expected"] if rest else []
+    return "; ".join([*bad[:NAMED], *more, *fine])
