@@ -32,14 +32,16 @@ PUT_BACK = "to put back: patch FelixConfiguration default"
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiProxy]:
     """Before a lab with the journal of a dead run: it lets nothing pass but reading."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "alive").touch()
-    dead = Ownership("dead1", "main", liveness.sign(folder / "alive"))
+    alive = folder / "calico-conformance-dead1" / "alive"
+    alive.parent.mkdir()
+    alive.touch()
+    dead = Ownership("dead1", "main", liveness.sign(alive))
     with running_lab(folder, "--profile", "small") as lab, api_proxy(lab.kubeconfig, folder) as one:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         change = Journalled(Changes(kube, dead), Journal(kube, dead, within=5.0), {}, lambda: None)
-        with (folder / "alive").open() as held:  # nobody takes it for dead before it is
+        with alive.open() as held:  # nobody takes it for dead before it is
             fcntl.flock(held, fcntl.LOCK_SH)
-            change.patch(FELIX, {"spec": {"logSeverityScreen": "Debug"}}, "a test")
+            change.patch(FELIX, {"spec": {"vxlanVNI": 4097}}, "a test")
         one.rule = lambda asked: 0 if asked.reads else 403
         yield one
         kube.close()
