@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -262,6 +263,17 @@ with ending.scratch("measures-") as folder, clean_runs.load(2):
 """
 
 
+def sleeping(started: Sequence[psutil.Process]) -> psutil.Process:
+    """Return the process that stands for a run, once it has become the program that it is to be."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        found = [one for one in started if "time.sleep" in " ".join(one.cmdline())]
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError(f"none of these sleeps: {[one.cmdline() for one in started]}")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_leaves_no_process_that_computes_behind(
     number: signal.Signals, tmp_path: Path
@@ -279,7 +291,7 @@ def test_a_signal_leaves_no_process_that_computes_behind(
     assert folder.parent == tmp_path
     started = psutil.Process(measure.pid).children(recursive=True)
     assert len(started) == 3
-    run = next(one for one in started if "time.sleep" in " ".join(one.cmdline()))
+    run = sleeping(started)
     measure.send_signal(number)
     assert measure.wait(30) == (143 if number is signal.SIGTERM else -9)
     measure.stdout.close()

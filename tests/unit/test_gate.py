@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,16 @@ def temporary(tmp_path: Path) -> Iterator[Path]:
     """TMPDIR of the gate: root's alone, and with a long name, as pytest's own folders are."""
     folder = tmp_path / "temporary"
     folder.mkdir(mode=0o700)
-    before = set(Path("/tmp").iterdir())
     yield folder
-    mine = {
-        path for path in Path("/tmp").glob("tmp.*") if (path / "clone" / "Makefile").exists()
-    } - before
-    assert (list(folder.iterdir()), mine) == ([], set()), "the clone is left"
+    assert (list(folder.iterdir()), list(clones_of(tmp_path))) == ([], []), "the clone is left"
+
+
+def clones_of(folder: Path) -> Iterator[Path]:
+    """Yield the gate's folders in /tmp that hold a clone of a repository below ``folder``."""
+    for path in Path("/tmp").glob("tmp.*"):
+        with suppress(OSError):  # it may just be removed
+            if str(folder) in (path / "clone" / ".git" / "config").read_text():
+                yield path
 
 
 def gate(checkout: Path, temporary: Path, conformance: str) -> subprocess.Popen[str]:
