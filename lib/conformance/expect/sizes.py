@@ -52,8 +52,6 @@ ANSWERED = frozenset({Verdict.REFUSED, Verdict.RESET, Verdict.UNREACHABLE})
 KUBELET = 10250
 """Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
 
-"""A client and a server."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
