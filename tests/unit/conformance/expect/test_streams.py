@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -167,6 +168,30 @@ def test_a_policy_of_others_that_came_since_it_was_opened_explains_a_loss() -> N
     opened = LOST.timeline[0][0].at - unix(0.0)
     times = asked[0]["times"]
     assert times.since == times.otherwise == pytest.approx(opened, abs=1.0)
+
+
+class Disrupted:
+    """Another living run has changed something that touches every path."""
+
+    exempt = "wait until that run has ended"
+
+    def look(self) -> None:
+        pass
+
+    def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
+        return "run other is changing the cluster: gives every node VNI 4097"
+
+
+@pytest.mark.parametrize(("found", "excused"), [(LOST, True), (WELL, False)])
+def test_another_runs_change_explains_a_connection_that_is_lost_and_no_other(
+    found: StreamState, excused: bool
+) -> None:
+    expected = Expectations(ScriptedStreams(found))
+    context = replace(expected.expect.context, runs=Disrupted())
+    expected.streams.expect = replace(expected.expect, context=context)
+    wrong = expected.streams.violation(found, "a reset", "policy changes")
+    assert ("run other is changing the cluster" in str(wrong)) is excused
+    assert isinstance(wrong, EnvironmentBroken if excused else Nonconformance)
 
 
 @pytest.mark.parametrize("found", [LOST, BACK])
