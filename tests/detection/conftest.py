@@ -33,6 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=0.0,
         help="begin no row when M minutes have passed",
     )
+    group.addoption(
+        "--detection-outcomes",
+        metavar="FILE",
+        default="",
+        help="append each row's verdicts, for tests.detection.compare",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -23,6 +23,7 @@ from tests.detection import (
     bgp_edits,
     breaks,
     cluster_edits,
+    compare,
     document,
     ipam_edits,
     lab_api,
@@ -80,7 +81,9 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
 @pytest.mark.detection
 @pytest.mark.detection_row
 @pytest.mark.usefixtures("in_time")
-def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: Path) -> None:
+def test_every_claim_says_what_its_row_expects(
+    row: Row, labs: Labs, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     where = labs.of(row)
     api = lab_api.Api(where.kubeconfig)
     with contextlib.ExitStack() as wrong:
@@ -95,6 +98,11 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
             watch=healthy or "standing_watch" in row.only,
         )  # fmt: skip
     print(f"{row.name}: {outcome.seconds:.1f} s")
+    recorded = request.config.getoption("--detection-outcomes")
+    if recorded:
+        entry = compare.record(row.name, outcome.report, outcome.exit_code)
+        with Path(recorded).open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(entry) + "\n")
     different = runner.differences(row, TABLE, outcome, as_written=row in TABLE.rows)
     assert not different, f"{row.name} ({row.what}) differs from the table:\n" + "\n".join(
         different
