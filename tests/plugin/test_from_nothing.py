@@ -76,7 +76,7 @@ import sys
 sys.path.insert(0, "{root}")
 from dataclasses import replace
 from conformance.expect.readings import Readings
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.facts import Fact
 from conformance.model.observation import Verdict
@@ -104,8 +104,9 @@ def answer(attempt, number):
 def expect(record):
     SHUT.clear()
     prober = ScriptedProber({client.pod: [answer] for client in (CLIENT, STRANGER)})
-    context = Context(claims=("POL-1",), keep=lambda seen: record.decided(*seen))
-    return Expect(prober, load_timings(), context, prober.clock)
+    sink = Sink()
+    sink.keep = lambda decisions: record.decided(*decisions)
+    return Expect(prober, load_timings(), Context(("POL-1",), sink), prober.clock)
 
 
 @verifies("CONN-1")

@@ -85,8 +85,10 @@ class VniChange:
             vni, linux=self._demo_pods.linux_nodes, windows=self.windows
         )
         self.new_pods()
-        self.expect.context.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
-        self.expect.context.attach("delivery", f"VNI {self.delivery.before} -> {vni}: {because}")
+        self.expect.context.sink.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
+        self.expect.context.sink.attach(
+            "delivery", f"VNI {self.delivery.before} -> {vni}: {because}"
+        )
 
     def stays_behind(self, *, because: str) -> None:
         """Windows keeps its VSID, and Linux and Windows lose each other while everything else goes on.
@@ -124,7 +126,7 @@ class VniChange:
                     f"{delivery.vni}; what is not put back after the test:  pytest --restore"
                 ) from refused
         self.now = self.demo_pods()
-        self.expect.context.attach(
+        self.expect.context.sink.attach(
             "procedure", f"carried out on {', '.join(self.windows)}: {because}"
         )
 
@@ -190,11 +192,11 @@ class VniChange:
             for node in revived:
                 self.revive(node)
             if revived:
-                self.expect.context.record(
+                self.expect.context.sink.record(
                     "kube-proxy restarted, since Services stayed dead", ", ".join(revived)
                 )
-                self.expect.context.record("kube-proxies started anew", float(len(revived)))
-            self.expect.context.attach("Services that stayed dead", str(dead))
+                self.expect.context.sink.record("kube-proxies started anew", float(len(revived)))
+            self.expect.context.sink.attach("Services that stayed dead", str(dead))
             self.expect.controls(self.services(self._demo_pods), because=because)
 
     def _alive(self, pairs: Sequence[Pair]) -> bool:
@@ -243,7 +245,9 @@ class VniChange:
             self.expect.attempt(source, target) for source, target in self._demo_pods.across
         ]
         for seen in self.expect.prober.observe(attempts):
-            self.expect.context.record("windows to windows across nodes", message.summary([seen]))
+            self.expect.context.sink.record(
+                "windows to windows across nodes", message.summary([seen])
+            )
 
 
 def _told(vsids: Mapping[str, int | None]) -> str:

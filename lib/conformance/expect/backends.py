@@ -73,7 +73,7 @@ class Backends:
             agree_every=min(timings.agree_every for timings in patience),
             description=because,
             clock=expect.clock,
-            more=expect.context.machine.more,
+            more=expect.context.pace.machine.more,
         )
         wrong = []
         for index, (client, target) in enumerate(pairs):

@@ -165,15 +165,17 @@ class Beyond:
                 else:
                     text = self._told(source, there, said, because)
                     wrong: Exception = Nonconformance(text)
-                    policies = self.expect.context.others
+                    policies = self.expect.context.world.others
                     if by := policies.excuse(
                         source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
                     ):
                         wrong = others.decided(policies, text, by)
                     elif want and (
-                        by := self.expect.context.runs.excuse([source.node, there.node], began)
+                        by := self.expect.context.world.runs.excuse(
+                            [source.node, there.node], began
+                        )
                     ):
-                        wrong = others.decided(self.expect.context.runs, text, by)
+                        wrong = others.decided(self.expect.context.world.runs, text, by)
                     tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
 
     def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
@@ -317,7 +319,7 @@ class Beyond:
         said = ran.result()
         for ping in said:
             text = f"$ {ping.command}\n{ping.printed}\n-> {ping.exit_code}"
-            self.expect.context.attach(f"ping in {source.role}", text)
+            self.expect.context.sink.attach(f"ping in {source.role}", text)
         last = said[-1]
         if not last.pinged:
             raise ProbeBroken(

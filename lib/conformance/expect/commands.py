@@ -209,7 +209,7 @@ class Commands:
         self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str
     ) -> _Said:
         client, target = pair
-        self.context.attach(
+        self.context.sink.attach(
             f"{argv[0]} in {client.role}",
             f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}",
         )

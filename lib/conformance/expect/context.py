@@ -1,8 +1,9 @@
-"""Test context: the claims it is about, the policies in force, and where its reports go."""
+"""What a test knows beside its own paths: where results go, what the cluster is, how long to
+wait."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.figures import FigureLog, PolicyChange
@@ -11,14 +12,15 @@ from conformance.expect.watches import Turns
 from conformance.expect.wavering import OpenPaths
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision, Half, Symptom
+from conformance.model.decision import Decision, Half, Side, Symptom
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
-"""s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
+"""s.  Of Felix' log before the newest change of policy that a message about it looks through,
+too."""
 FELIX_WITHOUT_CHANGE = 60.0
 """s.  Of Felix' log where there was no change."""
 
@@ -27,63 +29,130 @@ Said = tuple[ClaimVerdict, str, Half, Symptom]
 """Verdict, reason, what was seen of it, and what was expected and observed."""
 
 
-@dataclass(frozen=True)
-class Context:
-    """What a message and a report need to know about the test that expects."""
+@dataclass
+class Sink:
+    """Where the results of one test go; this one holds them in memory."""
 
-    claims: tuple[str, ...] = ()
-    policies: Callable[[], Sequence[str]] = tuple
-    """Names of the policies in force now, with their age."""
-    attach: Callable[[str, str], object] = lambda name, text: None
-    """Puts a text into the report."""
-    record: Callable[[str, float | str], None] = lambda name, value: None
-    """Keeps a figure with the claim's result."""
-    change: Callable[[], PolicyChange | None] = lambda: None
-    """The newest change of policy that this test has made."""
-    felix: Callable[[Sequence[str], float, bool], Sequence[str]] = (
-        lambda nodes, seconds, unwell_only: ()
-    )
-    """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
-    seconds count."""
+    decisions: list[Decision] = field(default_factory=list)
+    recorded: dict[str, float | str] = field(default_factory=dict)
+    attached: dict[str, str] = field(default_factory=dict)
     figures: FigureLog = field(default_factory=FigureLog)
-    keep: Callable[[Sequence[Decision]], object] = lambda seen: None
-    """Keeps what was decided, for the test's claims and parts."""
-    take: Callable[[End, End, Said], object] | None = None
-    """Takes down what is decided of a source and a target, in the place of :attr:`keep`; None: nobody does."""
-    dns: Callable[[], ClusterDns | None] = lambda: None
-    """The cluster's DNS, for messages about names; None: not known."""
-    policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
-    """Names of policies that may be in force at some pods, for messages about paths that are closed."""
-    since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
-    """Paths (source's uid, target's label) and whether they were open, with when this test began to see that."""
-    unwell: Callable[[Sequence[str]], str] = lambda nodes: ""
-    """Which of these nodes died of their network plugin, or after the run's own disruption."""
-    silent: Callable[[Sequence[str]], Sequence[str]] = lambda nodes: ()
-    """Those of these nodes that may have died just now: their kubelets are late, and nobody calls them lost yet."""
+
+    def keep(self, decisions: Sequence[Decision]) -> None:
+        """Keep what was decided, for the test's claims and parts."""
+        self.decisions += decisions
+
+    def record(self, name: str, value: float | str) -> None:
+        """Keep a figure with the claim's result."""
+        self.recorded[name] = value
+
+    def attach(self, name: str, text: str) -> None:
+        """Put a text into the report."""
+        self.attached[name] = text
+
+    def progress(self, line: str) -> None:
+        """Show the user what is waited for; a short wait is not shown."""
+
+
+@dataclass
+class World:
+    """The cluster around one test's own pods; this one has nothing in it that matters to the
+    test."""
+
     others: Others = field(default_factory=Nobody)
-    """Policies that are not the suite's."""
+    """Policies of other owners."""
     runs: Runs = field(default_factory=Nobody)
     """Changes of other runs, which may lose a path and give nothing else."""
+
+    def policies(self) -> Sequence[str]:
+        """Return the names of the test's policies in force now, with their age."""
+        return ()
+
+    def change(self) -> PolicyChange | None:
+        """Return the newest change of policy that this test has made."""
+        return None
+
+    def felix(self, nodes: Sequence[str], seconds: float, *, unwell_only: bool) -> Sequence[str]:
+        """Return how Felix fares on these nodes, a line each; of its log the last so many seconds
+        count.
+
+        ``unwell_only``: only of nodes where it is not well.
+        """
+        return ()
+
+    def dns(self) -> ClusterDns | None:
+        """Return the cluster's DNS, for messages about names; None: not known."""
+        return None
+
+    def policies_there(self, pods: Sequence[Workload]) -> Sequence[str]:
+        """Return the names of policies that may be in force at some pods, for messages about closed
+        paths."""
+        return ()
+
+    def unwell(self, nodes: Sequence[str]) -> str:
+        """Return which of these nodes died of their network plugin, or after the run's own
+        disruption."""
+        return ""
+
+    def silent(self, nodes: Sequence[str]) -> Sequence[str]:
+        """Return the nodes that may have died just now: their kubelets are late, and nobody calls
+        them lost yet."""
+        return ()
+
+    def overlay(self, source: Workload, target: Target) -> Blamed:
+        """Return what is wrong with what the overlay needs on the nodes of a path's ends."""
+        return Blamed()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What makes a test wait for longer than its timings say."""
+
+    machine: Machine = field(default_factory=Machine)
+    """How far behind the machine is that the suite runs on."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
-    """What earlier tests saw open, and whether what wavers of it may be asked once more at the end."""
+    """Paths that earlier tests saw open, and whether those that waver may be asked once more at the
+    end."""
     watches: Turns | None = None
     """Which denials are watched for longer than they need to be decided; None: none."""
-    progress: Callable[[str], object] = lambda line: None
-    """Tells the user what is waited for; what goes quickly is not told."""
-    machine: Machine = field(default_factory=Machine)
-    """What is known of how far behind the machine is that the suite runs on."""
-    overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
-    """What is wrong with what the overlay needs on the nodes of a path's ends, for messages about closed paths."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The test that expects: its claims, where its results go, what its cluster is, how long it
+    waits."""
+
+    claims: tuple[str, ...] = ()
+    sink: Sink = field(default_factory=Sink)
+    world: World = field(default_factory=World)
+    pace: Pace = field(default_factory=Pace)
+    part: tuple[str, str] = ("", "")
+    """The claim and the part that all decisions are about; empty: all of the test's."""
+    at: Side | None = None
+    """The end whose node enforces what is decided; None: as the newest change of policy says."""
+    undelivered: dict[tuple[object, object], Said] | None = None
+    """Takes what is decided of a source and a target, in the place of the sink; None: nothing
+    does."""
+    since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
+    """Paths (source's uid, target's label) and whether they were open, with when this test first
+    saw that."""
+
+    @property
+    def enforced_at(self) -> Side | None:
+        """The end whose node enforces the test's policies; None: no policy was changed."""
+        change = self.world.change()
+        return (self.at or change.enforced_at) if change else None
 
     def felix_on(self, *ends: Workload) -> str:
-        """How Felix fares on the nodes of these pods; before the test has changed policy, only where it is not well."""
-        change = self.change()
+        """Return how Felix fares on the nodes of these pods; before a change of policy, only where
+        it is not well."""
+        change = self.world.change()
         seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
         nodes = list(dict.fromkeys(end.node for end in ends))
-        return "; ".join(self.felix(nodes, seconds, change is None))
+        return "; ".join(self.world.felix(nodes, seconds, unwell_only=change is None))
 
     def as_expected(self, reason: str, half: Half) -> None:
-        """Say that what an expectation about the cluster asked for was so."""
+        """Decide that what an expectation about the cluster asked for was so."""
         self.decided(None, None, ClaimVerdict.CONFIRMED, reason, half)
 
     def decided(
@@ -96,29 +165,30 @@ class Context:
         *,
         symptom: Symptom = ("", ""),
     ) -> None:
-        """Say what an expectation decided about one path, with a reason that is enough on its own, and what was
+        """Keep what an expectation decided about one path, with a reason that is enough on its own,
+        and what was
         expected and observed.
 
-        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster; a node in the
+        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the
+        cluster; a node in the
         target's place was only read about.
         """
-        if self.take:
-            self.take(source, target, (verdict, reason, half, symptom))
+        if self.undelivered is not None:
+            self.undelivered[source, target] = (verdict, reason, half, symptom)
             return
+        line = reason.partition("\n")[0]
+        found: Sequence[Decision]
         if isinstance(target, NodeFacts):
-            self.keep(
-                [decision.decision_on(target, verdict, reason.partition("\n")[0], half, symptom)]
-            )
-            return
-        change = self.change()
-        self.keep(
-            decision.decisions_about(
+            found = [decision.decision_on(target, verdict, line, half, symptom)]
+        else:
+            found = decision.decisions_about(
                 source,
                 target,
                 verdict,
-                reason.partition("\n")[0],
+                line,
                 half,
-                enforced_at=change.enforced_at if change else None,
+                enforced_at=self.enforced_at,
                 symptom=symptom,
             )
-        )
+        claim, part = self.part
+        self.sink.keep([replace(one, claim=claim, part=part) for one in found])

@@ -84,8 +84,7 @@ class _Failure:
     @property
     def side(self) -> advice.Side:
         """The end whose node enforces the policies."""
-        change = self.expect.context.change()
-        return change.enforced_at if change else "both"
+        return self.expect.context.enforced_at or "both"
 
     @property
     def alike(self) -> list[Attempt]:
@@ -139,7 +138,7 @@ class _Failure:
         total = len(self.outcomes)
         pairs = {outcome.nodes for outcome in self.outcomes}
         lines = {
-            "policies": ", ".join(self.expect.context.policies()),
+            "policies": ", ".join(self.expect.context.world.policies()),
             "Felix": self.expect.context.felix_on(*pods_of(first.path.attempt)),
             "beside": f"{total - len(self.wrong)} of {total} paths as expected"
             if total > 1
@@ -167,11 +166,15 @@ class _Failure:
         context = self.expect.context
         attempt = self.first.path.attempt
         near = nearest(
-            self.expect, attempt, self.first.seen, context.policies_there, context.overlay
+            self.expect,
+            attempt,
+            self.first.seen,
+            context.world.policies_there,
+            context.world.overlay,
         )
-        if unwell := context.unwell([pod.node for pod in pods_of(attempt)]):
+        if unwell := context.world.unwell([pod.node for pod in pods_of(attempt)]):
             near = replace(near, observed=f", while {unwell}")
-        change = context.change()
+        change = context.world.change()
         if self.removed and change is not None and not near.observed:
             near = replace(near, observed=f", as before the {change.what}")
         return near

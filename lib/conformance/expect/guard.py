@@ -41,7 +41,7 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
     )
     nodes = list(dict.fromkeys(pod.node for pod in several))
     until(
-        lambda: expect.context.silent(nodes),
+        lambda: expect.context.world.silent(nodes),
         lambda silent: not silent,
         within=KNOWN_DEAD,
         description="kubelets renew their leases, or are known to be dead",
@@ -88,19 +88,18 @@ def excused(
     So does a change of another run, where a path that is to be open is lost.
     """
     context = expect.context
-    change = context.change()
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     told = partial(
         others.excused,
-        context.others,
+        context.world.others,
         attempt,
         seen,
         want=want,
         otherwise=otherwise,
-        at=change.enforced_at if change else "both",
+        at=context.enforced_at or "both",
     )
     if by := told():
-        return others.decided(context.others, text, by, lasting=bool(told(lasting=True)))
-    by = others.lost_by(context.runs, attempt, seen) if want else ""
-    return others.decided(context.runs, text, by) if by else None
+        return others.decided(context.world.others, text, by, lasting=bool(told(lasting=True)))
+    by = others.lost_by(context.world.runs, attempt, seen) if want else ""
+    return others.decided(context.world.runs, text, by) if by else None

@@ -69,7 +69,7 @@ class KnownIssue:
                     tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
                 else:
                     tally.right(source, attempt.target, because)
-            expect.context.attach("known issue", "\n".join(lines))
+            expect.context.sink.attach("known issue", "\n".join(lines))
 
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str

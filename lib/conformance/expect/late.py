@@ -23,7 +23,7 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
 
     ``began``: when they were asked first, by the expectation's clock.
     """
-    machine = expect.context.machine
+    machine = expect.context.pace.machine
     now = expect.clock.monotonic()
     for outcome in outcomes:
         path = outcome.path

@@ -13,7 +13,7 @@ from conformance.expect.context import Context, Said
 from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Decision, Side
+from conformance.model.decision import Side
 from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
 
@@ -51,13 +51,7 @@ class Case:
 
     def keep(self, context: Context) -> Context:
         """The context, where what is decided is decided of this claim and part."""
-
-        def named(seen: Sequence[Decision]) -> object:
-            return context.keep([replace(one, claim=self.claim, part=self.part) for one in seen])
-
-        change = context.change()
-        change = replace(change, enforced_at=self.at) if change and self.at else change
-        return replace(context, keep=named, change=lambda: change)
+        return replace(context, part=(self.claim, self.part), at=self.at)
 
 
 def states(paths: Paths) -> dict[Pair, bool]:
@@ -196,9 +190,7 @@ def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
     """Return what was decided of each path, and what is wrong with one.  Raises what ended it
     before anything was."""
     told: dict[tuple[object, object], Said] = {}
-    quiet = replace(
-        context, take=lambda source, target, said: told.update({(source, target): said})
-    )
+    quiet = replace(context, undelivered=told)
     try:
         look(
             quiet,

@@ -132,7 +132,7 @@ class Overlay:
         ``count``: paths between nodes, the first of those that are ``polled``; ``connect``: those
         and the paths inside one node; the others lead to nodes.
         """
-        self.expect.context.attach("expected and observed", self._table(polled, connect))
+        self.expect.context.sink.attach("expected and observed", self._table(polled, connect))
         last = polled.settled.last
         dead = [index for index in range(count, connect) if not as_wanted(last[index], True)]
         unreached = [
@@ -257,7 +257,7 @@ class Overlay:
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
         """What explains a dead path: another pod that answers in the server's place, else what the nodes have."""
         found = blamed(self.entries, source, target)
-        if by := lost_by(self.expect.context.runs, last.attempt, [last]):
+        if by := lost_by(self.expect.context.world.runs, last.attempt, [last]):
             return Blamed((by, *found.wrong), found.unread)
         if other := unexpected_backend(last):
             return Blamed(

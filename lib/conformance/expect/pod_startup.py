@@ -123,8 +123,8 @@ class PodStartup:
                         expect, [client, *beside.backends], failure, want=False
                     )
                     tally.wrong(client, attempt.target, failure)
-        expect.context.record("seconds watched", round(watched.seconds, 3))
-        expect.context.record(
+        expect.context.sink.record("seconds watched", round(watched.seconds, 3))
+        expect.context.sink.record(
             "seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3)
         )
 
@@ -163,12 +163,12 @@ class PodStartup:
                 )
                 entered = f"{because}; {UNTOLD}: its first action is a bare connection"
                 tally.right(one.pod, target, entered if connected else lost, of_chance(connected))
-            expect.context.attach("first action", "\n".join(told))
+            expect.context.sink.attach("first action", "\n".join(told))
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
         with Tally(self.expect.context, "closed") as tally:
-            policies = self.expect.context.others
+            policies = self.expect.context.world.others
             for new_pod in new_pods:
                 if not new_pod.connected_first():
                     tally.right(new_pod.pod, target, because)
@@ -211,7 +211,7 @@ class PodStartup:
             every=patience.poll_every,
             description=because,
             clock=expect.clock,
-            more=expect.context.machine.more,
+            more=expect.context.pace.machine.more,
         )
         targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
         attempts = [self.expect.attempt(client, target, want=False) for target in targets]

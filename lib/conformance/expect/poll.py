@@ -93,7 +93,7 @@ def poll(
         agree_every=min(timings.agree_every for timings in several),
         description=because,
         clock=expect.clock,
-        more=expect.context.machine.more,
+        more=expect.context.pace.machine.more,
     )
     return Polled(
         claims=expect.context.claims,

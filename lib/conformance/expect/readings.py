@@ -124,7 +124,9 @@ class Readings:
         told = "; ".join(
             f"{name}: {shown(fact.value)} ({fact.source})" for name, fact in others.items()
         )
-        self.context.attach(f"limitation gone on node {node}" if node else "limitation gone", told)
+        self.context.sink.attach(
+            f"limitation gone on node {node}" if node else "limitation gone", told
+        )
         return told
 
     def _compare(self, demand: _Demand[T], node: str, settled: Settled[Found[T]]) -> None:
@@ -136,7 +138,7 @@ class Readings:
             for name, fact in found.items()
             if fact.value is not None
         ]
-        self.context.attach(f"read on node {node}" if node else "read", table(rows, found))
+        self.context.sink.attach(f"read on node {node}" if node else "read", table(rows, found))
         if wrong:
             times = len(settled.answers)
             often = f"read {counted(times, 'time')}, {settled.seconds:.1f} s"

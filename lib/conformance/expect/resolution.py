@@ -69,7 +69,7 @@ def resolves(
         for attempt, sound, late_ in zip(attempts, held, late, strict=True)
         if late_ and not sound
     ]
-    heard = listen(expect, doubtful, expect.context.dns)
+    heard = listen(expect, doubtful, expect.context.world.dns)
     wrong: list[Exception] = []
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
@@ -172,7 +172,7 @@ class _Question:
         context = self.session.context
         last = seen[-1]
         otherwise = (
-            {} if cause else telling_otherwise(self.session, attempt, self.told, context.dns)
+            {} if cause else telling_otherwise(self.session, attempt, self.told, context.world.dns)
         )
         too_late = self.told(last) and not self.right(last)
         observed = f"{message.summary(seen)}{_named(last if too_late else None, cause)}"

@@ -122,7 +122,7 @@ class Sizes:
             )
         following, _ = followed_by
         follower = self._own(*followed_by)
-        self.expect.context.record(f"MTU of {following.os} pods, bytes", follower.mtu)
+        self.expect.context.sink.record(f"MTU of {following.os} pods, bytes", follower.mtu)
         if follower.mtu != setting.value:
             said = f"{setting.value} is set ({setting.source})"
             text = message.explanation(
@@ -142,7 +142,7 @@ class Sizes:
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
         for (ignoring, mate), on_node in zip(by, searches, strict=True):
             own = self._own(ignoring, mate)
-            self.expect.context.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
+            self.expect.context.sink.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == on_node.result().mtu - OVERLAY:
                 raise MissingCapability(
                     f"{setting.value}, which is set, is what Windows takes by itself", remedy
@@ -163,7 +163,7 @@ class Sizes:
         """
         for _ in range(SEARCHES):
             carried = self._carried(source, target)
-            self.expect.context.record(
+            self.expect.context.sink.record(
                 f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu
             )
             if carried.above.verdict is Verdict.PROHIBITED:

@@ -354,14 +354,14 @@ class _OfNode:
         began = one.asked[0]
         want = expected == "CONNECTED"
         if by := self._edited(path, began, want=want):
-            return others.decided(self.expect.context.others, line, by)
+            return others.decided(self.expect.context.world.others, line, by)
         verdict = Nonconformance(line, seen=one.seen)
         ends = [] if path.gone else path.ends
         return unless_changed(self.expect, ends, verdict, want=want, turned=turned)
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
         """Which policies of others that came, changed or went then could give what was seen; empty: none."""
-        by = self.expect.context.others
+        by = self.expect.context.world.others
         (source, target, protocol) = others.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"
         found = [

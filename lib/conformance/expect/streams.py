@@ -115,7 +115,7 @@ class StreamExpect:
         return settled.last
 
     def _more(self, within: float, began: float) -> float:
-        self._given = self.expect.context.machine.more(within, began)
+        self._given = self.expect.context.pace.machine.more(within, began)
         self._waits_since = began
         return self._given
 
@@ -129,7 +129,7 @@ class StreamExpect:
 
     def report(self, states: Sequence[StreamState]) -> None:
         """Put the time lines into the report."""
-        self.expect.context.attach("streams", timeline.whole(states, self.marks))
+        self.expect.context.sink.attach("streams", timeline.whole(states, self.marks))
 
     def mark(self, what: str) -> None:
         """Put something on the time line."""
@@ -141,7 +141,7 @@ class StreamExpect:
             try:
                 self.streams.close([stream])
             except SuiteError as error:
-                self.expect.context.attach("streams not closed", str(error))
+                self.expect.context.sink.attach("streams not closed", str(error))
         self._open.clear()
 
     def violation(
@@ -172,7 +172,7 @@ class StreamExpect:
         opened = min((event.at for event, _ in state.timeline), default=now)
         lines = {
             "because": because,
-            "policies": ", ".join(context.policies()),
+            "policies": ", ".join(context.world.policies()),
             "Felix": context.felix_on(*(end.workload for end in state.ends)),
             "do": _advice(state),
         }
@@ -188,7 +188,7 @@ class StreamExpect:
             table=timeline.excerpt(state, self.marks),
         )
         if too_late and self._given and self._was_overwhelmed:
-            context.machine.excused += 1
+            context.pace.machine.excused += 1
             text = replace(text, lines=text.lines | {"do": REMEDY})
             return EnvironmentBroken(message.explained(text, by=OVERWHELMED))
         wrong = Nonconformance(text)
@@ -198,7 +198,7 @@ class StreamExpect:
     @property
     def _was_overwhelmed(self) -> bool:
         """True if the lab's machine was overwhelmed while a new connection was waited for."""
-        return self.expect.context.machine.overwhelmed(
+        return self.expect.context.pace.machine.overwhelmed(
             self._waits_since, self.expect.clock.monotonic()
         )
 
@@ -213,7 +213,7 @@ class StreamExpect:
         context = self.expect.context
         source = state.client.workload
         told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
-        by = context.others.excuse(
+        by = context.world.others.excuse(
             source,
             state.target,
             "closed",
@@ -223,11 +223,13 @@ class StreamExpect:
         if told is not wrong:
             return told
         if by:
-            return others.decided(context.others, text, by, lasting=False)
+            return others.decided(context.world.others, text, by, lasting=False)
         run = (
-            context.runs.excuse(others.nodes_of(source, state.target), opened) if state.lost else ""
+            context.world.runs.excuse(others.nodes_of(source, state.target), opened)
+            if state.lost
+            else ""
         )
-        return others.decided(context.runs, text, run) if run else wrong
+        return others.decided(context.world.runs, text, run) if run else wrong
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ class Throughout:
 
     @property
     def _policies(self) -> str:
-        return "; ".join(self.expect.context.policies()) or "none of this test"
+        return "; ".join(self.expect.context.world.policies()) or "none of this test"
 
 
 @dataclass

@@ -374,13 +374,13 @@ class Expect(Session):
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
     ) -> list[list[Observation]]:
         """The last observations of each path that agreed, oldest first; each list has one of every path."""
-        change = self.context.change()
+        change = self.context.world.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
         paths = self._plan(open, closed, ask)
         if change is None and open:
             others.demand_open(
-                self.context.others,
+                self.context.world.others,
                 [path.attempt for path in paths if path.want],
                 all_needed=ask.open_is_control,
             )
@@ -435,7 +435,7 @@ class Expect(Session):
         for path in paths:
             path.rule = replace(path.rule, within=within)
             path.steady = not (closed or ask.open_is_control or ask.about_denial)
-            self.context.open_paths.stricter(path)
+            self.context.pace.open_paths.stricter(path)
             if not ask.lasts:
                 path.rule = replace(path.rule, hold=0.0)
         link(paths)
@@ -443,8 +443,8 @@ class Expect(Session):
 
     def _ask(self, paths: Sequence[Path], ask: Ask) -> list[Standing]:
         """Ask until each path is decided; watch denials that are due for it for longer."""
-        turns = None if ask.closed_is_control else self.context.watches
-        change = self.context.change()
+        turns = None if ask.closed_is_control else self.context.pace.watches
+        change = self.context.world.change()
         if turns is None or change is None:
             return self._standings(paths, about_denial=ask.about_denial)
         with watches.watching(paths, turns, self.timings, change.enforced_at) as ended:
@@ -455,7 +455,7 @@ class Expect(Session):
         """Ask until each path is decided, every source at the cadence of its system."""
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         ids = ", ".join(self.context.claims)
-        self.context.progress(f"{ids}: is asked")
+        self.context.sink.progress(f"{ids}: is asked")
         standings = engine.ask(
             self.prober.asking(),
             paths,
@@ -464,29 +464,29 @@ class Expect(Session):
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             clock=self.clock,
             about_denial=about_denial,
-            machine=self.context.machine,
+            machine=self.context.pace.machine,
             lost=self._still_wrong,
         )
-        self.context.progress(ids)
+        self.context.sink.progress(ids)
         return standings
 
     def _still_wrong(self, paths: Sequence[Path]) -> Sequence[Path]:
         """Tell the user what is waited for, and return the paths whose ends are lost."""
         told = f"{counted(len(paths), 'path is', 'paths are')} not yet as expected, the first {paths[0].attempt.label}"
-        self.context.progress(f"{', '.join(self.context.claims)}: {told}")
-        self.context.policies_there(())  # remembers those that are gone when it is over
-        self.context.runs.look()  # in the same way
+        self.context.sink.progress(f"{', '.join(self.context.claims)}: {told}")
+        self.context.world.policies_there(())  # remembers those that are gone when it is over
+        self.context.world.runs.look()  # in the same way
         return vet.lost(self, paths)
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
         """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""
         vet.look_after_pods(self, outcomes)
         vet.excuse(self, outcomes)
-        self.context.open_paths.look_at(
+        self.context.pace.open_paths.look_at(
             outcomes,
             self.context.claims,
             self.clock.monotonic(),
-            changed=self.context.change() is not None,
+            changed=self.context.world.change() is not None,
         )
         self._so_far.demand_same_addresses(outcomes, partial(name_leads_to, self))
         for outcome in outcomes:
@@ -503,19 +503,21 @@ class Expect(Session):
                     symptom=(outcome.expected, outcome.observed),
                 )
         if len(outcomes) > 1:
-            self.context.attach("matrix", table(outcomes))
+            self.context.sink.attach("matrix", table(outcomes))
 
     def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
         """Remember which paths are open and closed now, and what it took to see that."""
         paths = [outcome.path for outcome in outcomes]
         rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
-        self.context.record(
+        self.context.sink.record(
             "seconds to first correct answer", round(max(path.first_right for path in paths), 3)
         )
-        self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
-        self.context.open_paths.saw(outcomes, self.clock.monotonic())
-        figures = self.context.figures
-        change = self.context.change()
+        self.context.sink.record(
+            "seconds to stable answer", round(max(row[0].came for row in rows), 3)
+        )
+        self.context.pace.open_paths.saw(outcomes, self.clock.monotonic())
+        figures = self.context.sink.figures
+        change = self.context.world.change()
         figures.decided(paths, rows)
         if change is not None:
             turned = [

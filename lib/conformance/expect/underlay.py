@@ -31,9 +31,9 @@ class Underlay:
             pod.node for _, target in several for pod in target.backends
         }
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
-        self.context.record("underlay subnets", len(places))
+        self.context.sink.record("underlay subnets", len(places))
         told = _told(places)
-        self.context.record(UNDERLAY, told)
+        self.context.sink.record(UNDERLAY, told)
         return f"{because}; {told}"
 
 

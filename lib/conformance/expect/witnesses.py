@@ -143,11 +143,11 @@ class AclLists:
             every=patience.poll_every,
             description="the ACL lists are others",
             clock=self.expect.clock,
-            more=self.expect.context.machine.more,
+            more=self.expect.context.pace.machine.more,
         )
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
-        self.expect.context.attach("ACL lists", shown)
+        self.expect.context.sink.attach("ACL lists", shown)
         with Tally(self.expect.context, "behaviour") as tally:
             for pod, had, now in pairs:
                 own = [
@@ -195,7 +195,7 @@ class AclLists:
             for each in by_node.values()
             for pod, had, now in each
         ]
-        self.expect.context.attach("ACL lists", "\n\n".join(shown))
+        self.expect.context.sink.attach("ACL lists", "\n\n".join(shown))
         with Tally(self.expect.context, "behaviour") as tally:
             for node, lists in by_node.items():
                 before = sum(_entries(had, now) for _, had, now in lists)

@@ -107,7 +107,7 @@ class InWorld(Session):
         Raises Nonconformance with the cell, what is expected of it by which rule, and what was
         seen; ControlBroken where pairs are not open at rest, or a difference was not there again;
         what probing and applying raise."""
-        self.context.keep(self.ground.seats.taken())
+        self.context.sink.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
         if not self.ground.seats.at_rest:  # since the last world ended
             self._at_rest("before the world")
@@ -248,7 +248,7 @@ class InWorld(Session):
             one.again = again.outcome
 
     def _show(self, world: World) -> None:
-        self.context.attach("policies in force", self.ground.show(world))
+        self.context.sink.attach("policies in force", self.ground.show(world))
 
     def _asked(self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False) -> list[Asked]:
         """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials
@@ -281,7 +281,7 @@ class InWorld(Session):
         if not paths:
             return []
         wanted = [path.attempt for path in paths if path.want]
-        others.demand_open(self.context.others, wanted, all_needed=False)
+        others.demand_open(self.context.world.others, wanted, all_needed=False)
         began = self.clock.monotonic()
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         rows = {path.attempt.source.uid: path.rule.span + MARGIN for path in paths if not path.want}
@@ -291,7 +291,7 @@ class InWorld(Session):
             paths,
             clock=self.clock,
             about_denial=True,
-            machine=self.context.machine,
+            machine=self.context.pace.machine,
             cadence={
                 uid: max(one.poll_every, rows.get(uid, 0.0) / (AGREED - 1))
                 for uid, one in patience.items()
@@ -354,7 +354,7 @@ class InWorld(Session):
         found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
         for one, verdict, reason in found:
             self._keep(one, verdict, reason.partition("\n")[0])
-        self.context.record(
+        self.context.sink.record(
             "seconds until policies had closed what they close", round(self.ground.seats.latency, 3)
         )
         wrong = [
@@ -362,7 +362,7 @@ class InWorld(Session):
         ]
         unsure = [one for one, verdict, _ in found if verdict is ClaimVerdict.INCONCLUSIVE]
         if wrong or unsure:
-            self.context.attach("matrix", table([one.outcome for one in asked]))
+            self.context.sink.attach("matrix", table([one.outcome for one in asked]))
         if wrong:
             raise self._violation(wrong, because)
         for one in unsure:
@@ -387,7 +387,7 @@ class InWorld(Session):
             enforced_at=one.side,
             symptom=(one.outcome.expected, one.outcome.observed),
         )
-        self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
+        self.context.sink.keep([replace(each, claim=one.cell.claim) for each in seen])
 
     def _violation(self, wrong: Sequence[tuple[Asked, str]], because: str) -> Nonconformance:
         """The error about cells that are wrong, each with the reason."""

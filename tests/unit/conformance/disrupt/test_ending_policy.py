@@ -10,7 +10,7 @@ import pytest
 
 from conformance.disrupt.ending_policy import ENDING_POLICY, EndingPolicy
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.session import Session
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -41,7 +41,7 @@ class Story:
     kept: list[Decision] = field(default_factory=list)
 
     def run(self) -> None:
-        context = Context(claims=("XPOL-22",), keep=self.kept.extend)
+        context = Context(claims=("XPOL-22",), sink=Sink(self.kept))
         prober: Any = SimpleNamespace(observe=self.observe)
         session = Session(prober, load_timings(), context, Clock())
         expect: Any = SimpleNamespace(

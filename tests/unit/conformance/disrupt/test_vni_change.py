@@ -20,7 +20,7 @@ from conformance.errors import (
     Nonconformance,
     SuiteError,
 )
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.journal import Outcome
 from conformance.model.attempt import Attempt, Kind
@@ -162,7 +162,7 @@ def story(world: World, *, second: bool = True) -> Story:
     server = demo_pods.linux_servers[0]
     service = replace(server.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP)
     told = Story(change=None)  # type: ignore[arg-type]
-    context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__, keep=told.seen.extend)
+    context = Context(claims=("VXLAN-9",), sink=Sink(told.seen, recorded=told.recorded))
     vni = SimpleNamespace(
         possible=world.possible, configured=lambda: world.configured, vsid=world.vsid, deliver=world.deliver,
         delivered=world.delivered,

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber
 
 Make = Callable[..., Expect]
@@ -24,8 +25,8 @@ def expect(attached: dict[str, str]) -> Make:
     def made(**answers: list[Answer]) -> Expect:
         context = Context(
             claims=("POL-1",),
-            policies=lambda: ["ns/allow-friend (31 s)"],
-            attach=attached.__setitem__,
+            sink=Sink(attached=attached),
+            world=StandInWorld(policies=lambda: ["ns/allow-friend (31 s)"]),
         )
         prober = ScriptedProber(answers)
         return Expect(prober, load_timings(), context, prober.clock)

@@ -53,6 +53,7 @@ from tests.unit.conformance.expect import test_overlay as overlay
 from tests.unit.conformance.expect import test_readings as ipam
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect import test_service_source as source
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
@@ -81,9 +82,11 @@ FELIX = (
 )
 
 
-def expecting(claim: str, answers: dict[str, list[Answer]], **context: Any) -> Expect:
+def expecting(claim: str, answers: dict[str, list[Answer]], **world: Any) -> Expect:
     prober = ScriptedProber(answers)
-    return Expect(prober, load_timings(), Context(claims=(claim,), **context), prober.clock)
+    return Expect(
+        prober, load_timings(), Context((claim,), world=StandInWorld(**world)), prober.clock
+    )
 
 
 # --- policy -----------------------------------------------------------------------------------------------------------

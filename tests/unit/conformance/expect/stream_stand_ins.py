@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.errors import ProbeBroken
 from conformance.expect.connections_during_change import ConnectionsDuringChange
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -101,11 +101,7 @@ class Expectations:
         self.recorded: dict[str, Any] = {}
         self.kept: list[Decision] = []
         self.prober = ScriptedProber(answers)
-        context = Context(
-            claims=("RST-1",),
-            attach=lambda name, text: self.attached.update({name: text}),
-            keep=self.kept.extend,
-        )
+        context = Context(claims=("RST-1",), sink=Sink(self.kept, attached=self.attached))
         self.expect = Expect(self.prober, TIMINGS, context, self.prober.clock)
         self.streams = StreamExpect(streams, self.expect)
         calico = Fact(value=version, source="test")

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.backends import KEPT_PORT, Backends
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -57,7 +57,7 @@ def asked(
     kept: list[Decision] = []
     prober = ScriptedProber(dict(clients), restarted=restarted or set())
     expect = Expect(
-        prober, load_timings(), Context(claims=("CONN-4",), keep=kept.extend), prober.clock
+        prober, load_timings(), Context(claims=("CONN-4",), sink=Sink(kept)), prober.clock
     )
     sources = [replace(workload(name), node=name) for name in clients]
     said = ""

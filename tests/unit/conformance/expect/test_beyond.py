@@ -12,7 +12,7 @@ import pytest
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -62,7 +62,7 @@ class Town:
     """Called by each ping before it answers, with the seconds that it may take."""
 
     def beyond(self) -> Beyond:
-        timings, context = load_timings(), Context(claims=("XSVC-4",), keep=self.kept.extend)
+        timings, context = load_timings(), Context(claims=("XSVC-4",), sink=Sink(self.kept))
         prober = ScriptedProber({"windows": [self.tcp]})
         expect = Expect(prober, timings, context, prober.clock)
         return Beyond(expect, Commands(self._run, timings, context), self.target)
@@ -275,7 +275,7 @@ def ask_beyond(
     pools: dict[str, Fact[str]] = NATTED,
 ) -> list[Decision]:
     kept: list[Decision] = []
-    timings, context = load_timings(), Context(claims=("NAT-2",), keep=kept.extend)
+    timings, context = load_timings(), Context(claims=("NAT-2",), sink=Sink(kept))
     prober = ScriptedProber({"node": [node], "windows": [client]})
     expect = Expect(prober, timings, context, prober.clock)
     Beyond(expect, Commands(Town({})._run, timings, context), (OUTSIDE, 80)).sees_nodes(

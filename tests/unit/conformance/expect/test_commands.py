@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import Nonconformance, ProbeBroken
 from conformance.expect.commands import Commands
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.engine.at_once import at_once
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -138,7 +138,7 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
             raise ProbeBroken(f"exec in {where.label} failed")
         return ends[by_pod[where.pod]]
 
-    command = Commands(run, load_timings(), Context(claims=("DEMO-7",), keep=kept.extend))
+    command = Commands(run, load_timings(), Context(claims=("DEMO-7",), sink=Sink(kept)))
     with pytest.raises(raised) as failed:
         command.web_request_times_out(
             [(client, SERVER) for client in CLIENTS], because="only linux-client is allowed"

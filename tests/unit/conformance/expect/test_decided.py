@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -29,7 +29,7 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 def scripted(**answers: list[Answer]) -> tuple[Expect, list[Decision]]:
     kept: list[Decision] = []
-    context = Context(claims=("POL-1",), keep=kept.extend)
+    context = Context(claims=("POL-1",), sink=Sink(kept))
     prober = ScriptedProber(answers)
     return Expect(prober, load_timings(), context, prober.clock), kept
 

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.evidence.felix_processes import FelixLooks
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.felix_runs import FelixRuns
 from conformance.facts.felix_state import felix_down, felix_seen
 from conformance.model.claim import ClaimVerdict
@@ -44,7 +44,7 @@ def runs(
     changed: bool = False,
 ) -> FelixRuns:
     return FelixRuns(
-        Context(claims=("PLAT-14",), keep=kept.extend), WINDOWS, down, lambda nodes: {lost: f"node {lost} was lost"},
+        Context(claims=("PLAT-14",), sink=Sink(kept)), WINDOWS, down, lambda nodes: {lost: f"node {lost} was lost"},
         lambda node: changed, 60.0, 1.0, Fast(),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.engine.ask import SOON
 from conformance.expect.engine.decide import Path, Rule, Try
 from conformance.expect.figures import FigureLog, PolicyChange
@@ -17,6 +17,7 @@ from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.denial import blocked
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
@@ -41,7 +42,11 @@ class Story:
         self.side = side
         self.prober = ScriptedProber({"friend": [UP], "stranger": [UP]})
         self.clock = self.prober.clock
-        context = Context(claims=("POL-1",), change=lambda: self.change, figures=self.log)
+        context = Context(
+            claims=("POL-1",),
+            sink=Sink(figures=self.log),
+            world=StandInWorld(change=lambda: self.change),
+        )
         self.expect = Expect(self.prober, load_timings(), context, self.clock)
 
     def begins(self) -> None:

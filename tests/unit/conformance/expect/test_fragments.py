@@ -10,7 +10,7 @@ from itertools import pairwise, permutations, product
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.fragments import BETWEEN, TRANSFER, WHOLE, Fragments
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -45,7 +45,7 @@ class Network:
     def judge(self) -> None:
         answers: dict[str, list[Answer]] = {"good": [UP], "bad": [self._answer]}
         prober = ScriptedProber(answers, restarted=self.restarted)
-        context = Context(claims=("CONN-3",), keep=self.kept.extend)
+        context = Context(claims=("CONN-3",), sink=Sink(self.kept))
         ways = [(GOOD, SERVER), (BAD, SERVER)]
         Fragments(Expect(prober, load_timings(), context, prober.clock)).arrive(
             ways, because="it is put together"
@@ -128,7 +128,7 @@ def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
 
     prober, kept = ScriptedProber({"good": [answer]}), list[Decision]()
     expect = Expect(
-        prober, load_timings(), Context(claims=("CONN-3",), keep=kept.extend), prober.clock
+        prober, load_timings(), Context(claims=("CONN-3",), sink=Sink(kept)), prober.clock
     )
     server = replace(workload("server"), node="linux-2", address="192.168.9.9").tcp(8080)
     Fragments(expect).arrive([(GOOD, server)], because="they are filled")

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.host_subnet import HostSubnet
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -47,7 +47,7 @@ class Heard:
 
     @property
     def expect(self) -> Any:
-        return SimpleNamespace(context=Context(claims=("XNAT-2",), keep=self.kept.extend))
+        return SimpleNamespace(context=Context(claims=("XNAT-2",), sink=Sink(self.kept)))
 
     def ask(self, pools: dict[str, Fact[str]] = NATTED) -> list[ClaimVerdict]:
         ways, beside = PodPairs([(WINDOWS, NODE)]), PodPairs([(LINUX, NODE)])

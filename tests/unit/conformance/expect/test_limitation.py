@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.expect.limitation import Case, Paths, decide
 from conformance.expect.traffic import Expect
@@ -17,6 +17,7 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
@@ -52,7 +53,7 @@ class Script:
         expect = Expect(
             self.prober,
             load_timings(),
-            Context(claims=("XPOL-1",), keep=self.kept.extend),
+            Context(claims=("XPOL-1",), sink=Sink(self.kept)),
             self.prober.clock,
         )
         expect.limitation(
@@ -153,7 +154,7 @@ def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseExceptio
     expect = Expect(
         script.prober,
         load_timings(),
-        Context(claims=("XPOL-1",), keep=script.kept.extend),
+        Context(claims=("XPOL-1",), sink=Sink(script.kept)),
         script.prober.clock,
     )
     raised: BaseException | None = None
@@ -205,7 +206,7 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
     case = Case(
         as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness
     )
-    context = Context(claims=("UNSUP-2",), keep=script.kept.extend)
+    context = Context(claims=("UNSUP-2",), sink=Sink(script.kept))
     expect = Expect(script.prober, load_timings(), context, script.prober.clock)
     expect.limitations(script, cases=[case], because="it is read for all")
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
@@ -217,7 +218,9 @@ def in_and_out(
     """The decisions of two parts under one change, where the foe is answered so at the first server."""
     script = Script({"friend": [friend], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
-    context = Context(claims=("POL-1",), keep=script.kept.extend, change=lambda: change)
+    context = Context(
+        claims=("POL-1",), sink=Sink(script.kept), world=StandInWorld(change=lambda: change)
+    )
     enter = Paths(open=[(FRIEND, SERVER), (FOE, BYSTANDER)], closed=[(FOE, SERVER)], at="target")
     leave = Paths(open=[(BESIDE, OTHER)], closed=[(FOE, OTHER)], at="source")
     raised: BaseException | None = None
@@ -347,7 +350,7 @@ def test_what_two_looks_show_decides_each_path_or_its_witness_alone(
     )
     found = None
     try:
-        decide(look, Context(keep=kept.extend), [case], because="it is skipped")
+        decide(look, Context(sink=Sink(kept)), [case], because="it is skipped")
     except (ControlBroken, Nonconformance) as error:
         found = type(error)
     assert {one.reason.split()[0].removeprefix("ns/"): one.verdict for one in kept} == decided

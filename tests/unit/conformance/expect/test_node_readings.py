@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken, Unmet
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.readings import Readings
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -45,7 +45,7 @@ class Nodes:
         return answer
 
     def judge(self) -> None:
-        context = Context(claims=("VXLAN-2",), keep=self.kept.extend)
+        context = Context(claims=("VXLAN-2",), sink=Sink(self.kept))
         requires = Readings(context, load_timings(), self.clock)
         requires.that(
             self.read, GOOD, on=PODS, because="Felix lays routes", do="restart calico-node"

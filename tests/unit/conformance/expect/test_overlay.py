@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.overlay import FlannelFabric, Overlay
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -65,7 +65,7 @@ def decide(
             **answers,
         }
     )
-    context = Context(claims=("VXLAN-4",), keep=(kept if kept is not None else []).extend)
+    context = Context(claims=("VXLAN-4",), sink=Sink(kept if kept is not None else []))
     overlay = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes)
     between = [(LINUX, FAR), *more]
     return overlay.passes(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.own_node import OwnNode
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -48,7 +48,7 @@ class Town:
     def judge(self) -> list[Any]:
         prober = ScriptedProber({"stranger": [self._stranger], "admitted": [self._admitted]})
         expect = Expect(
-            prober, load_timings(), Context(claims=("XSVC-5",), keep=self.kept.extend), prober.clock
+            prober, load_timings(), Context(claims=("XSVC-5",), sink=Sink(self.kept)), prober.clock
         )
         direct = SERVER.tcp(8080)
         OwnNode(expect).lets_in(

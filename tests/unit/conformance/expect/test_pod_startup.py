@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.others import Nobody
 from conformance.expect.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
@@ -22,6 +22,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods import new_pod as pods
 from conformance.pods.new_pod import Stage
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
@@ -84,8 +85,8 @@ def startup(
         return make
 
     prober = ScriptedProber({source: [by_port(item) for item in rounds]}, restarted=set(restarted))
-    record = (figures if figures is not None else {}).__setitem__
-    context = Context(claims=("XPOL-11",), record=record, keep=kept.extend)
+    recorded = figures if figures is not None else {}
+    context = Context(claims=("XPOL-11",), sink=Sink(kept, recorded=recorded))
     return PodStartup(Expect(prober, load_timings(), context, prober.clock)), kept
 
 
@@ -215,7 +216,10 @@ def test_a_first_action_that_passed_beside_a_policy_of_others_that_lets_it_out_d
 ):
     one, kept = startup([{80: UP}], source="pod")
     one = replace(
-        one, expect=replace(one.expect, context=replace(one.expect.context, others=LetsOut()))
+        one,
+        expect=replace(
+            one.expect, context=replace(one.expect.context, world=StandInWorld(others=LetsOut()))
+        ),
     )
     with pytest.raises(
         EnvironmentBroken,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import MissingCapability, Unmet
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.readings import Readings
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -16,7 +16,7 @@ POOLS = {
     "IPPool b .spec.ipipMode": Fact("Always", "its .spec.ipipMode (projectcalico.org/v3)"),
 }
 ATTACHED: dict[str, str] = {}
-REQUIRES = Readings(Context(claims=("ENC-1",), attach=ATTACHED.__setitem__))
+REQUIRES = Readings(Context(claims=("ENC-1",), sink=Sink(attached=ATTACHED)))
 
 
 def test_values_as_wanted_pass() -> None:
@@ -59,7 +59,7 @@ NODES = [
 def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Decision]]:
     """What is raised and decided of what is read of w1 and w2."""
     kept: list[Decision] = []
-    requires = Readings(Context(claims=("IPAM-6",), keep=kept.extend))
+    requires = Readings(Context(claims=("IPAM-6",), sink=Sink(kept)))
     try:
         requires.that(
             lambda name: found.get(name, {}),
@@ -112,7 +112,7 @@ def test_nothing_read_is_never_a_confirmation() -> None:
 
 def of_the_cluster(value: str) -> list[Decision]:
     kept: list[Decision] = []
-    Readings(Context(claims=("INST-2",), keep=kept.extend)).that(
+    Readings(Context(claims=("INST-2",), sink=Sink(kept))).that(
         {"a": Fact(value, "s"), "b": Fact("nothing", "s")},
         "nothing",
         lifted="laid".__eq__,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -20,6 +20,7 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.cluster_dns import ClusterDns
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 
 FRIEND = workload("friend")
@@ -64,7 +65,7 @@ def failing(
     """The message, and what was decided."""
     prober = ScriptedProber({"friend": [answer]}, restarted={gone})
     kept: list[Decision] = []
-    context = Context(claims=("CONN-6",), keep=kept.extend, dns=lambda: dns)
+    context = Context(claims=("CONN-6",), sink=Sink(kept), world=StandInWorld(dns=lambda: dns))
     expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(fails) as failed:
         expect.resolves(

@@ -16,7 +16,7 @@ from conformance.errors import (
     ProbeBroken,
 )
 from conformance.expect.addresses import Addresses
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
@@ -85,7 +85,7 @@ class Town:
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
         expect = Expect(
-            prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), prober.clock
+            prober, load_timings(), Context(claims=("SVC-1",), sink=Sink(self.kept)), prober.clock
         )
         known = facts(node("windows-1", NEW, dsr=dsr), **about)
         there = windows_nodes(known)

@@ -14,7 +14,7 @@ from conformance.errors import (
     Nonconformance,
     ProbeBroken,
 )
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.sizes import HEADERS, Sizes
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -93,7 +93,7 @@ def sizes(
 ) -> Sizes:
     taken = figures if figures is not None else {}
     context = Context(
-        claims=("CONN-3",), record=taken.__setitem__, keep=(kept if kept is not None else []).extend
+        claims=("CONN-3",), sink=Sink(kept if kept is not None else [], recorded=taken)
     )
     return Sizes(Expect(net, load_timings(), context, net.clock))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.others import Nobody, Others
 from conformance.expect.standing_watch import Edit, Kept, StandingWatch, Turns, Watched, Way
 from conformance.expect.traffic import Expect
@@ -19,6 +19,7 @@ from conformance.model.decision import Decision
 from conformance.model.observation import Verdict
 from conformance.policy.foreign import ForeignPolicy
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 from tests.unit.conformance.expect.test_service_source import facts
 from tests.unit.conformance.expect.test_service_source import node as node_facts
@@ -83,7 +84,9 @@ def watch(
         events=((BEGAN + 29.5, "Service web/shop came"), (BEGAN + 5, "Pod web/early went")),
     )  # fmt: skip
     prober = ScriptedProber({})
-    context = Context(claims=("POL-1",), keep=decided.extend, others=others or Nobody())
+    context = Context(
+        claims=("POL-1",), sink=Sink(decided), world=StandInWorld(others=others or Nobody())
+    )
     expect = Expect(prober, load_timings(lab=True), context, prober.clock)
     StandingWatch(expect, facts(node_facts("linux-1", (20348, 2762))), lambda: (kept, turns)).held(
         because="nothing concerned them"

@@ -25,6 +25,7 @@ from conformance.model.stream import StreamState
 from conformance.probe.clocks import unix
 from conformance.probe.machine import Machine
 from conformance.probe.streams import NotOpened
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import observation
 from tests.unit.conformance.expect.stream_stand_ins import (
     BACK,
@@ -91,7 +92,7 @@ def test_a_loss_without_recovery_in_time_is_a_violation(after: float | None) -> 
 
 def on_a_late_machine(expected: Expectations, *, shared: bool = True) -> Machine:
     """Everything is a second late, and something always waits for a core."""
-    machine, clock = expected.expect.context.machine, expected.prober.clock
+    machine, clock = expected.expect.context.pace.machine, expected.prober.clock
     machine.shared, machine.pressure, pass_by = shared, clock.monotonic, clock.sleep
 
     def sleep(seconds: float) -> None:
@@ -157,7 +158,7 @@ def test_a_policy_of_others_that_came_since_it_was_opened_explains_a_loss() -> N
             return "GlobalNetworkPolicy company-wide denies ingress of ns/windows"
 
     expected = Expectations(ScriptedStreams(LOST))
-    context = replace(expected.expect.context, others=Came())
+    context = replace(expected.expect.context, world=StandInWorld(others=Came()))
     expected.streams.expect = replace(expected.expect, context=context)
     wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
     assert isinstance(wrong, Wavered)
@@ -187,7 +188,7 @@ def test_another_runs_change_explains_a_connection_that_is_lost_and_no_other(
     found: StreamState, excused: bool
 ) -> None:
     expected = Expectations(ScriptedStreams(found))
-    context = replace(expected.expect.context, runs=Disrupted())
+    context = replace(expected.expect.context, world=StandInWorld(runs=Disrupted()))
     expected.streams.expect = replace(expected.expect, context=context)
     wrong = expected.streams.violation(found, "a reset", "policy changes")
     assert ("run other is changing the cluster" in str(wrong)) is excused

@@ -10,7 +10,7 @@ import pytest
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.addresses import Addresses, among
 from conformance.expect.builds import Builds
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.pages import Pages
 from conformance.expect.traffic import Expect
@@ -208,7 +208,7 @@ def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue
     kept: list[Decision] = []
     answers = {int(port[1:]): verdict for port, verdict in ports.items()}
     prober = ScriptedProber({"client": [by_port(answers, late=late, who=who)]})
-    return KnownIssue(Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock)), kept
+    return KnownIssue(Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock)), kept
 
 
 CLIENT, POD = workload("client"), workload("server")
@@ -284,7 +284,7 @@ def test_a_witness_that_works_only_after_the_issue_was_looked_for_shows_nothing(
         return by_port({80: DROPPED, 81: UP if 80 in asked else DROPPED})(attempt, number)
 
     prober, kept = ScriptedProber({"client": [answer_of_a_network_that_comes_up]}), list[Decision]()
-    starting = KnownIssue(Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock))
+    starting = KnownIssue(Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock))
     with pytest.raises(ControlBroken, match="the witness: x"):
         starting.may_fail(CLIENT, GOALS, because="x")
     assert asked == {81}

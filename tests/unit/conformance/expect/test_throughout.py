@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.throughout import Throughout
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -36,7 +36,7 @@ def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Throu
     keep: list[Decision] = [] if decided is None else decided
     prober = ScriptedProber({"stranger": list(answers)})
     return Throughout(
-        Expect(prober, load_timings(), Context(claims=("XPOL-18",), keep=keep.extend), prober.clock)
+        Expect(prober, load_timings(), Context(claims=("XPOL-18",), sink=Sink(keep)), prober.clock)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -22,6 +22,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.conftest import Make
 from tests.unit.conformance.expect.denial import blocked
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
@@ -67,7 +68,7 @@ def test_a_failure_says_how_felix_fares_on_both_ends_nodes(changed: bool) -> Non
         if changed
         else None
     )
-    context = Context(claims=("POL-1",), felix=felix, change=lambda: change)
+    context = Context(claims=("POL-1",), world=StandInWorld(felix=felix, change=lambda: change))
     prober = ScriptedProber({"stranger": [DROPPED]})
     told = "Felix     windows-1: calico-node-x Ready, 2 restarts; linux-1: calico-node-x Ready, 2 restarts"
     with pytest.raises(Nonconformance, match=told):
@@ -369,7 +370,9 @@ def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
 ) -> None:
     shut_in = opened(expect(friend=[UP], stranger=[DROPPED]))
     change = PolicyChange(what="a policy", at=0.0, enforced_at=side)
-    shut_in = replace(shut_in, context=replace(shut_in.context, change=lambda: change))
+    shut_in = replace(
+        shut_in, context=replace(shut_in.context, world=StandInWorld(change=lambda: change))
+    )
     blocked(shut_in, STRANGER, SERVER, because="it may not leave", beside=FRIEND)
     with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
         blocked(
@@ -480,7 +483,7 @@ def test_where_open_paths_are_a_control_each_source_that_is_right_is_confirmed()
     kept: list[Decision] = []
     prober = ScriptedProber({"friend": [telling("192.168.0.5")]})
     judge = Expect(
-        prober, load_timings(), Context(claims=("NAT-1",), keep=kept.extend), prober.clock
+        prober, load_timings(), Context(claims=("NAT-1",), sink=Sink(kept)), prober.clock
     )
     judge.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT", control=True)
     assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
@@ -606,7 +609,7 @@ class Disrupted:
 
 def beside(expect: Expect) -> tuple[Expect, Disrupted]:
     runs = Disrupted()
-    return replace(expect, context=replace(expect.context, runs=runs)), runs
+    return replace(expect, context=replace(expect.context, world=StandInWorld(runs=runs))), runs
 
 
 def test_a_path_that_another_runs_change_may_have_lost_is_not_decided(expect: Make) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
+from conformance.expect.context import Sink
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -89,7 +90,7 @@ def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothin
     seconds = []
     for base in (True, False):
         expectation = expect(friend=[UP], stranger=[UP])
-        expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
+        expectation = replace(expectation, context=replace(expectation.context, sink=Sink(kept)))
         policies, clock = changed(expectation), expectation.clock
         began = clock.monotonic()
         (expectation.base if base else expectation.change)(
@@ -109,7 +110,7 @@ def test_paths_that_are_asked_again_after_the_next_event_are_decided_and_not_hel
     for lasts in (False, True):
         kept: list[Decision] = []
         expectation = expect(friend=[UP], stranger=[UP])
-        expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
+        expectation = replace(expectation, context=replace(expectation.context, sink=Sink(kept)))
         expectation.base(changed(expectation), **PAIRS, because="only the friend may enter")
         began = expectation.clock.monotonic()
         expectation.matrix(**PAIRS, because="and a Service does not change that", lasts=lasts)
@@ -124,7 +125,7 @@ def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all
 ) -> None:
     kept: list[Decision] = []
     expectation = expect(friend=[UP], stranger=[UP])
-    expectation = replace(expectation, context=replace(expectation.context, keep=kept.extend))
+    expectation = replace(expectation, context=replace(expectation.context, sink=Sink(kept)))
     policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
     with pytest.raises(
         Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "
@@ -210,7 +211,7 @@ WITNESSED: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "witness": [(STRAN
 
 
 def keeping(expectation: Expect, kept: list[Decision]) -> Expect:
-    return replace(expectation, context=replace(expectation.context, keep=kept.extend))
+    return replace(expectation, context=replace(expectation.context, sink=Sink(kept)))
 
 
 def test_what_passes_where_another_claim_says_that_it_must_not_is_a_broken_control_of_this_one(

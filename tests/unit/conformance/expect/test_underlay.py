@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import Unseen
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.underlay import Subnets, Underlay
 from conformance.model.host import LinuxFacts, RouteEntry
 from conformance.pods.groups import PodPairs
@@ -37,7 +37,7 @@ def test_the_subnets_of_a_routes_ends_are_told_and_kept(
     ]
     recorded: dict[str, Any] = {}
     underlay = Underlay(
-        Context(record=recorded.__setitem__),
+        Context(sink=Sink(recorded=recorded)),
         replace(known, nodes=(*known.by_os("linux"), *windows)),
     )
     client, server = (replace(workload("x", "windows"), node=node.name) for node in windows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Pace
 from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, Why, Wrong, link
 from conformance.expect.figures import PolicyChange
@@ -20,6 +20,7 @@ from conformance.model.decision import Side
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.settings import Timings, load_timings
 from tests.unit.conformance.expect.network import Network, Passes, always, never, outage
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import target, workload
 
 FIELD, LAB = load_timings(), load_timings(lab=True)
@@ -192,7 +193,11 @@ def expecting(wears_off: Callable[[float], float], turns: Turns) -> tuple[Expect
     network = Network(FIELD)
     change = PolicyChange(what="policy", at=0.0, enforced_at="target")
     in_force: list[float] = []
-    context = Context(claims=("POL-1",), change=lambda: change if in_force else None, watches=turns)
+    context = Context(
+        claims=("POL-1",),
+        world=StandInWorld(change=lambda: change if in_force else None),
+        pace=Pace(watches=turns),
+    )
     expect = Expect(network, FIELD, context, network.clock)
 
     class Policies:

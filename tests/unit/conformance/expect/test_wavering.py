@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import Nonconformance, Wavered
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Pace, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.expect.wavering import IN_A_ROW, OpenPaths
@@ -15,6 +15,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network, Passes, always, lossy
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import target, workload
 
 LAB = load_timings(lab=True)
@@ -37,8 +38,11 @@ class Story:
         change = PolicyChange(what="deny", at=0.0, enforced_at="both") if changed else None
         self.paths.test, self.paths.may_wait, self.paths.again = name, may_wait, again
         context = Context(
-            claims=("CONN-3",), keep=self.kept.extend, change=lambda: change, open_paths=self.paths
-        )  # fmt: skip
+            claims=("CONN-3",),
+            sink=Sink(self.kept),
+            world=StandInWorld(change=lambda: change),
+            pace=Pace(open_paths=self.paths),
+        )
         return Expect(self.network, LAB, context, self.network.clock)
 
     def goes_by(self, passes: Passes) -> None:

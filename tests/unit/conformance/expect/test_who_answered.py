@@ -10,7 +10,7 @@ import pytest
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.fragments import Fragments
 from conformance.expect.others import lost_by
 from conformance.expect.overlay import Overlay
@@ -26,6 +26,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 
 CLIENT, FAR_CLIENT = workload("client"), workload("far-client", "windows")
@@ -69,7 +70,7 @@ class Town:
         return Expect(
             network,
             load_timings(),
-            Context(claims=("CONN-3",), keep=self.kept.extend),
+            Context(claims=("CONN-3",), sink=Sink(self.kept)),
             network.clock,
         )
 
@@ -218,7 +219,7 @@ def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() ->
             ]
         }
     )
-    expect = Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock)
+    expect = Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock)
     expect.resolves(CLIENT, "web.ns.svc.cluster.local", ["10.96.0.9"], because=BECAUSE)
     told = (
         "who answered could not be told: answers of DNS servers do not name the pod that gives them"
@@ -235,7 +236,7 @@ class Ended:
 
 def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
     kept: list[Decision] = []
-    context = Context(keep=kept.extend)
+    context = Context(sink=Sink(kept))
 
     def run(source: Workload, argv: Sequence[str], within: float) -> Ended:
         if argv[0] == "nc":
@@ -262,7 +263,7 @@ def test_another_runs_change_excuses_no_other_pods_answer() -> None:
             return "run other is changing the cluster"
 
     expect = Town(servers={SERVER.address: ANOTHER}).expect()
-    beside = replace(expect, context=replace(expect.context, runs=Disrupted()))
+    beside = replace(expect, context=replace(expect.context, world=StandInWorld(runs=Disrupted())))
     with pytest.raises(Nonconformance, match=ANOTHER):
         beside.reachable(CLIENT, SERVER.tcp(8080), because=BECAUSE)
     attempt = expect.attempt(CLIENT, SERVER.tcp(8080))

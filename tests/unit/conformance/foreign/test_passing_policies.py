@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance, Wavered
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network, lossy, never
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, target, workload
 from tests.unit.conformance.foreign.test_policies import V3, Cluster, known, policy
 
@@ -80,7 +81,9 @@ def judged(
     policies = known(Busy(lambda: network.clock.now, there))
     network.says(CLIENT, SERVER, lossy(MOST, 7))
     context = Context(
-        claims=("CONN-3",), keep=kept.extend, others=policies, policies_there=policies
+        claims=("CONN-3",),
+        sink=Sink(kept),
+        world=StandInWorld(others=policies, policies_there=policies),
     )
     try:
         Expect(network, LAB, context, network.clock).reachable(CLIENT, SERVER, because="it is open")
@@ -120,9 +123,9 @@ def leaks(network: Network, policies: Any) -> Exception | None:
     in_force: list[float] = []
     context = Context(
         claims=("POL-1",),
-        change=lambda: change if in_force else None,
-        others=policies,
-        policies_there=policies,
+        world=StandInWorld(
+            change=lambda: change if in_force else None, others=policies, policies_there=policies
+        ),
     )
     network.passes.clear()
 
@@ -172,7 +175,9 @@ def test_what_a_policy_that_stays_may_give_is_not_asked_again(
     policies.look()
     network.clock.now = BEGUN
     network.says(CLIENT, SERVER, never)
-    context = Context(claims=("CONN-3",), others=policies, policies_there=policies)
+    context = Context(
+        claims=("CONN-3",), world=StandInWorld(others=policies, policies_there=policies)
+    )
     with pytest.raises(EnvironmentBroken, match="company-wide may deny ingress") as told:
         Expect(network, FIELD, context, network.clock).reachable(
             CLIENT, SERVER, because="it is open"

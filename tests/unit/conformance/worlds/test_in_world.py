@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
@@ -139,7 +139,7 @@ class Rig(Network):
 def judged(world: World, timings: Timings = TIMINGS, **how: Any) -> Rig:
     """The rig once it was asked; raises what the world says."""
     rig = Rig(timings, **how)
-    context = Context(claims=(world.claim,), keep=rig.kept.extend)
+    context = Context(claims=(world.claim,), sink=Sink(rig.kept))
     ground: Any = rig
     in_world = InWorld(
         rig, timings, context, rig.clock, ground=ground, world=world, replay="pytest --world=x.yaml"

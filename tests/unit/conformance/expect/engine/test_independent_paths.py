@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -39,9 +40,12 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Decision]]:
     """Every stranger's way to the server was open before; what is decided afterwards, by the source's node."""
     kept: dict[str, Decision] = {}
     prober = ScriptedProber({name: [UP] for name in ("friend", "one", "two", "three")})
-    context = Context(
-        claims=("POL-1",), keep=lambda seen: kept.update({item.source: item for item in seen})
-    )
+
+    class BySource(Sink):
+        def keep(self, decisions: Sequence[Decision]) -> None:
+            kept.update({item.source: item for item in decisions})
+
+    context = Context(claims=("POL-1",), sink=BySource())
     expectation = Expect(prober, load_timings(), context, prober.clock)
     expectation.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
     assert kept == {}

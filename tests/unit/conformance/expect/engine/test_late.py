@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import late
-from conformance.expect.context import Context
+from conformance.expect.context import Context, Pace, Sink
 from conformance.expect.engine.answered import default_kind
 from conformance.expect.engine.decide import Path, Rule, Standing, Why, Wrong
 from conformance.expect.outcome import Outcome
@@ -74,7 +74,7 @@ class Story:
         )
         clock = self.network.clock
         self.machine = Machine(shared=shared, pressure=lambda: pressed * clock.now)
-        context = Context(claims=("POL-1",), keep=self.kept.extend, machine=self.machine)
+        context = Context(claims=("POL-1",), sink=Sink(self.kept), pace=Pace(machine=self.machine))
         self.expect = Expect(self.network, LAB, context, clock)
         self.expect.control([FRIEND, STRANGER], server, because="no policy is in force yet")
         self.kept.clear()

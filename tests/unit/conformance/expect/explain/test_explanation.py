@@ -13,6 +13,7 @@ from conformance.model.codec import from_plain, to_plain
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -80,7 +81,9 @@ def test_a_node_whose_kubelet_is_late_is_waited_for_before_it_counts_as_alive(di
                 )
 
     prober = Dying({})
-    context = Context(silent=lambda nodes: nodes if prober.clock.now < late else ())
+    context = Context(
+        world=StandInWorld(silent=lambda nodes: nodes if prober.clock.now < late else ())
+    )
     verdict = Nonconformance("CONN-3  expected CONNECTED")
     told = unless_changed(Expect(prober, load_timings(), context, prober.clock), [CLIENT], verdict)
     assert prober.clock.now >= late

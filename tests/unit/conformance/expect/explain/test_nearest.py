@@ -19,6 +19,7 @@ from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 
 FRIEND = workload("friend")
@@ -54,7 +55,8 @@ def message(
 
     prober = ScriptedProber({"friend": [asked]})
     context = Context(
-        claims=("CONN-4",), policies_there=there, overlay=lambda source, target: overlay
+        claims=("CONN-4",),
+        world=StandInWorld(policies_there=there, overlay=lambda source, target: overlay),
     )
     expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(ControlBroken if control else Nonconformance) as failed:
