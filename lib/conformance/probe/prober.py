@@ -1,10 +1,15 @@
-"""Probing from pods: many attempts in, as many observations out, or an exception that says what broke.
+"""Probing from pods: many attempts in, as many observations out, or an exception that says what
+broke.
 
-Every pod has one long-lived agent; all pods are asked at once, and results come as they end.  Transport errors are
-retried until a deadline.  It never turns an error into a verdict, and never decides whether one is right.
+Every pod has one long-lived agent; all pods are asked at once, and results come as they end.
+Transport errors are retried until a deadline.  It never turns an error into a verdict, and never
+decides whether one is right.
 """
 
+import itertools
+import queue
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -19,17 +24,63 @@ from conformance.pods.nodes_lost import NodeWatch
 from conformance.probe import protocol
 from conformance.probe.agent import Agent
 from conformance.probe.agents import Agents
-from conformance.probe.asking import LiveAsking
+from conformance.probe.asking import Answered, Inbox, Pending
 from conformance.probe.clocks import unix
 from conformance.probe.limits import Counts, Limits
 from conformance.probe.machine import Machine
 from conformance.probe.slots import Slots
 from conformance.settings import Settings
 
-__all__ = ["Counts", "Limits", "Prober"]
+__all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
 
 ANSWER = 60.0
-"""s.  Between two looks whether an answer has come; it only bounds a single wait, and ends nothing."""
+"""s.  Between two looks whether an answer has come; it only bounds a single wait, and ends
+nothing."""
+
+
+class LiveAsking:
+    """An Asking by agents in pods."""
+
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
+        self._numbers = itertools.count(1)
+        self._inbox = Inbox()
+        self._ready = deque[Answered]()
+        self.pending = 0
+        """Attempts begun whose result :meth:`next` has not given yet."""
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names
+        too little."""
+        begun = [
+            Pending(next(self._numbers), attempt, protocol.spec(attempt), self._inbox)
+            for attempt in attempts
+        ]
+        self.pending += len(begun)
+        self._agents.begin(begun)
+        return [pending.ticket for pending in begun]
+
+    def next(self, within: float) -> Answered | None:
+        arrived = self._inbox.arrived
+        if not self._ready:
+            try:
+                self._ready.extend(
+                    arrived.get(timeout=within) if within > 0 else arrived.get_nowait()
+                )
+            except queue.Empty:
+                return None
+        self.pending -= 1
+        return self._ready.popleft()
+
+    def waits(self, source: str) -> bool:
+        return self._agents.waits(source, self._inbox)
+
+    def cancel(self) -> None:
+        """As :class:`Asking` says; it can be used again afterwards."""
+        self._agents.cancel(self._inbox)
+        self._inbox = Inbox()
+        self.pending = 0
+        self._ready.clear()
 
 
 class Prober:
@@ -65,14 +116,16 @@ class Prober:
         return self.agents.counts
 
     def asking(self) -> LiveAsking:
-        """A new set of attempts under way, for one thread.  Those of several may go to one agent at the same time."""
+        """A new set of attempts under way, for one thread.  Those of several may go to one agent at
+        the same time."""
         return LiveAsking(self.agents)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Make all attempts at once; observations in the batch's order.
 
-        Raises ProbeBroken when an attempt could not be carried out before the retry deadline, with the observations
-        of those that could; EnvironmentBroken when a source pod is no longer the one it was.
+        Raises ProbeBroken when an attempt could not be carried out before the retry deadline, with
+        the observations of those that could; EnvironmentBroken when a source pod is no longer the
+        one it was.
         """
         asking = self.asking()
         found: dict[int, Observation] = {}
@@ -100,7 +153,8 @@ class Prober:
         return all_seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not running, or its node died.
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not
+        running, or its node died.
 
         MissingCapability when its node has gone away.
         """
@@ -114,7 +168,8 @@ class Prober:
             raise EnvironmentBroken("; ".join(errors))
 
     def revalidate(self) -> None:
-        """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""
+        """Drop the agents of pods that are no longer what they were, since an exclusive test may
+        have changed them."""
         self.agents.revalidate()
 
     def agent(
@@ -159,7 +214,8 @@ class Prober:
 
 
 def _worst(errors: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
-    """One exception for all: a changed pod explains more than a broken probe, and what is neither more than both."""
+    """One exception for all: a changed pod explains more than a broken probe, and what is neither
+    more than both."""
     ours = (ProbeBroken, EnvironmentBroken)
     first = next((error for error in errors if not isinstance(error, ours)), None)
     if first is not None:
