@@ -27,7 +27,7 @@ def test_changes_everything_that_can_be_put_back(
     worker_pods.get("linux-client", "windows-server")
     node = facts.by_os("windows")[-1].name
     host_pods.on(node)
-    journalled.procedure(FELIX_RESTART, {"node": node}, "a test")
+    journalled.procedure(FELIX_RESTART.name, {"node": node}, "a test")
     journalled.patch(FELIX, {"spec": {"vxlanVNI": 4097}}, "a test")
     time.sleep(PAUSE)
     journalled.patch(

@@ -17,7 +17,8 @@ def until_nothing_is_missing(
 ) -> float:
     """Seconds until ``missing`` named nothing, asked every ``every`` seconds.
 
-    Raises EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still missing.
+    Raises EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still
+    missing.
     """
     settled = until(
         missing,

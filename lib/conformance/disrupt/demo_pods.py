@@ -1,4 +1,5 @@
-"""The demo's pods, between which a changed VNI is observed, and new ones that are created while it is changed."""
+"""The demo's pods, between which a changed VNI is observed, and new ones that are created while
+it is changed."""
 
 import itertools
 from collections.abc import Mapping
@@ -76,7 +77,8 @@ def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
 
 
 class NewDeployments:
-    """New pods on every Windows node, which get their network while a change is in force; they are removed again."""
+    """New pods on every Windows node, which get their network while a change is in force; they
+    are removed again."""
 
     _numbers = itertools.count(1)
 

@@ -1,7 +1,8 @@
-"""Draining a node through the API, as kubectl does: cordon, evict what has a controller, wait until it is gone.
+"""Draining a node through the API, as kubectl does: cordon, evict what has a controller, wait until
+it is gone.
 
-Pods of DaemonSets, static pods, finished ones and those in the host's network stay.  Pods without a controller would
-be lost for good: with one of them on the node nothing at all is done.
+Pods of DaemonSets, static pods, finished ones and those in the host's network stay.  Pods
+without a controller would be lost for good: with one of them on the node nothing at all is done.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.journal.cordon import LIFTED, cordoned_by
 from conformance.journal.journalling import Journalling
-from conformance.kube.changes import Changes
+from conformance.kube.changes import Changes, pod_reference
 from conformance.kube.client import Obj
 from conformance.kube.node_conditions import CORDON, tolerated
 from conformance.kube.refused import ApiRefused
@@ -19,9 +20,11 @@ from conformance.pods.third_party import controller, daemonset_of, is_own, label
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
 
 ROUNDS = 2
-"""times.  How often a pod that has come to a drained node is evicted before the node is given up."""
+"""times.  How often a pod that has come to a drained node is evicted before the node is given
+up."""
 DEFAULT_GRACE = 30
-"""s.  What Kubernetes gives a pod to end in that asks for nothing (terminationGracePeriodSeconds)."""
+"""s.  What Kubernetes gives a pod to end in that asks for nothing
+(terminationGracePeriodSeconds)."""
 HOSTNAME = "kubernetes.io/hostname"
 NAMES = (HOSTNAME, "metadata.name")
 """By what a node affinity names a node."""
@@ -49,13 +52,14 @@ class Drain:
     def possible(self, node: str) -> list[Obj]:
         """Return the pods that draining a node would evict.
 
-        Raises MissingCapability when one of them has no controller, or data in an emptyDir that may not be lost, or
-        when a pod there takes longer to end than the drain waits.
+        Raises MissingCapability when one of them has no controller, or data in an emptyDir that
+        may not be lost, or when a pod there takes longer to end than the drain waits.
         """
         return self._evictable(node, self._on(node))
 
     def refuse_returning(self, node: str) -> None:
-        """Raise MissingCapability where a pod of another owner would come back while the node is cordoned.
+        """Raise MissingCapability where a pod of another owner would come back while the node is
+        cordoned.
 
         It would be there again when the node's HNS network is removed.
         """
@@ -73,12 +77,13 @@ class Drain:
             )
 
     def refuse_budgets(self, node: str) -> None:
-        """Raises MissingCapability where a PodDisruptionBudget forbids now to evict one of the node's pods.
+        """Raises MissingCapability where a PodDisruptionBudget forbids now to evict one of the
+        node's pods.
 
         For who has changed nothing yet; once a drain is under way, it waits for budgets.
         """
         for pod in self.possible(node):
-            if refusal := self._changes.eviction_refusal(_pod(pod)):
+            if refusal := self._changes.eviction_refusal(pod_reference(pod)):
                 raise MissingCapability(
                     f"node {node} cannot be drained: pod {label(pod)} may not be evicted: {refusal}",
                     "add replicas that run elsewhere or loosen the budget for the run, or name another node by "
@@ -88,8 +93,8 @@ class Drain:
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; which ones.
 
-        Raises MissingCapability as :meth:`possible`, EnvironmentBroken (a budget, or an error of the server's own,
-        forbids it to the end; a pod does not go), ApiRefused, LockLost.
+        Raises MissingCapability as :meth:`possible`, EnvironmentBroken (a budget, or an error of
+        the server's own, forbids it to the end; a pod does not go), ApiRefused, LockLost.
         """
         self.possible(node)
         self._journal.patch(
@@ -100,17 +105,19 @@ class Drain:
         return [label(item) for item in evicted]
 
     def evict(self, node: str, pods: Sequence[Obj]) -> None:
-        """Evict these pods, each in its own grace period, and wait until they are gone.  Raises as :meth:`drain`."""
+        """Evict these pods, each in its own grace period, and wait until they are gone.  Raises
+        as :meth:`drain`."""
         deadline = Deadline(self._patience.drain, self._clock)
         for pod in pods:
             self._evict(pod, node, deadline)
         self._gone(node, pods, deadline)
 
     def emptied(self, node: str) -> list[Obj]:
-        """List a drained node anew and return the pods with a network that it has: DaemonSets' and the suite's own.
+        """List a drained node anew and return the pods with a network that it has: DaemonSets' and
+        the suite's own.
 
-        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raises EnvironmentBroken where one is
-        still there, and as :meth:`drain`.
+        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raises
+        EnvironmentBroken where one is still there, and as :meth:`drain`.
         """
         for done in range(ROUNDS + 1):
             there = self.networked(node)
@@ -135,11 +142,13 @@ class Drain:
                 continue  # whoever asks for its endpoint names it
 
     def networked(self, node: str) -> list[Obj]:
-        """Return the pods on a node that have a network to lose; none in a dry run, which has evicted none."""
+        """Return the pods on a node that have a network to lose; none in a dry run, which has
+        evicted none."""
         return [] if self._changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
-        """Let pods in again where this run has cordoned the node; what somebody else has cordoned stays so.
+        """Let pods in again where this run has cordoned the node; what somebody else has cordoned
+        stays so.
 
         The journal's entry of the cordon then finds nothing to restore.
         """
@@ -180,7 +189,8 @@ class Drain:
             )
 
     def _returns(self, pod: Obj) -> str:
-        """Return why a pod's successor comes to the same node in spite of a cordon; empty: it does not."""
+        """Return why a pod's successor comes to the same node in spite of a cordon; empty: it
+        does not."""
         spec = pod["spec"]
         if tolerated(CORDON, spec.get("tolerations") or ()):
             return f"tolerates {CORDON['key']}"
@@ -211,7 +221,7 @@ class Drain:
         preconditions = {"uid": pod["metadata"]["uid"]}
         change = Change(
             verb="evict",
-            target=_pod(pod),
+            target=pod_reference(pod),
             why=f"drains node {node}",
             body={
                 "deleteOptions": {"preconditions": preconditions}
@@ -261,7 +271,8 @@ def grace(pod: Obj) -> float:
 
 
 def _loses(pod: Obj) -> bool:
-    """Return whether a pod loses its network with the node's; the suite's own DaemonSets do not count."""
+    """Return whether a pod loses its network with the node's; the suite's own DaemonSets do not
+    count."""
     return networked(pod) and not (daemonset_of(pod) and is_own(pod))
 
 
@@ -269,17 +280,13 @@ def _node(name: str) -> ObjectRef:
     return ObjectRef(api_version="v1", kind="Node", name=name)
 
 
-def _pod(pod: Obj) -> ObjectRef:
-    meta = pod["metadata"]
-    return ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-
-
 def _volumes(pod: Obj) -> list[str]:
     return [volume["name"] for volume in pod["spec"].get("volumes") or [] if "emptyDir" in volume]
 
 
 def _pinned(spec: Obj) -> bool:
-    """Return whether a pod asks for one node by name: by its selector, or in each term of its required affinity."""
+    """Return whether a pod asks for one node by name: by its selector, or in each term of its
+    required affinity."""
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
@@ -298,6 +305,7 @@ def _names(term: Obj) -> Iterator[list[str]]:
 
 
 def _named_by_maker(pod: Obj) -> bool:
-    """Return whether a pod was made with its node's name: what binds a pod to a node later manages no field of it."""
+    """Return whether a pod was made with its node's name: what binds a pod to a node later
+    manages no field of it."""
     fields = [entry.get("fieldsV1") or {} for entry in pod["metadata"].get("managedFields") or ()]
     return any("f:nodeName" in (held.get("f:spec") or {}) for held in fields)

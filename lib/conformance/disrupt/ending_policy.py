@@ -1,25 +1,47 @@
-"""A policy that may end Felix of one node: noted before it is made, watched, and removed when Felix ends.
+"""A policy that may end Felix of one node: noted before it is made, watched, and removed when Felix
+ends.
 
-Where it ends, it starts, meets the policy and ends again, and no policy changes for any pod of the node meanwhile.
+Where it ends, it starts, meets the policy and ends again, and no policy changes for any pod of
+the node meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from conformance.disrupt.felix import Felix
+from conformance.disrupt.disruptions import Disruptions
+from conformance.disrupt.felix import FELIX_RESTART, Felix
+from conformance.disrupt.healer import Healer
 from conformance.errors import Nonconformance
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies, Removable
 from conformance.journal.journalling import Journalling
+from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Pair, Workload
 from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-ENDING_POLICY = "policy-that-may-end-felix"
-"""Name of the healer that removes such a policy and waits for the node's Felix."""
+
+def _remove(parts: Disruptions, arguments: Mapping[str, Any]) -> None:
+    """Remove such policies in the name of their run, and wait for the node's Felix."""
+    for name in arguments["policies"]:
+        target = ObjectRef(
+            api_version="projectcalico.org/v3",
+            kind="NetworkPolicy",
+            name=str(name),
+            namespace=str(arguments["namespace"]),
+        )
+        parts.changes.delete(target, "it may end Felix")
+    FELIX_RESTART.undo(parts, arguments)
+
+
+ENDING_POLICY = Healer(
+    name="policy-that-may-end-felix",
+    why="a policy that may end Felix on node {node}",
+    undo=_remove,
+)
 
 
 class Named(Removable, Protocol):
@@ -49,10 +71,11 @@ class EndingPolicy:
         because: str,
         back: str,
     ) -> None:
-        """Felix of the server's node runs on under ``made`` of ``policy``, which keeps paths ``open`` and ``closed``.
+        """Felix of the server's node runs on under ``made`` of ``policy``, which keeps paths
+        ``open`` and ``closed``.
 
-        Once it is removed ``then`` takes effect there, or Felix is not well again: a control, since ``back``.  Raises
-        Nonconformance where Felix ends, or the policy is not in force.
+        Once it is removed ``then`` takes effect there, or Felix is not well again: a control,
+        since ``back``.  Raises Nonconformance where Felix ends, or the policy is not in force.
         """
         node = server.node
         patience = self.expect.timings.of(server.os)
@@ -60,9 +83,8 @@ class EndingPolicy:
         clock = self.expect.clock
         self.expect.controls([open, closed], because="before the policy nothing closes this path")
         ended = self.felix.watched(node)
-        arguments = {"node": node, "namespace": server.namespace, "policies": policy.names}
-        entry = self.journal.procedure(
-            ENDING_POLICY, arguments, f"a policy that may end Felix on node {node}"
+        entry = ENDING_POLICY.note(
+            self.journal, node, namespace=server.namespace, policies=policy.names
         )
         began = clock.monotonic()
         try:

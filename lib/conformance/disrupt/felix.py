@@ -1,19 +1,20 @@
-"""Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is deleted, or its
-service restarted where it is one of the host.
+"""Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is
+deleted, or its service restarted where it is one of the host.
 
-Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when
-what the caller knows to be good is good.
+Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go,
+doneFirstApply), and when what the caller knows to be good is good.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from conformance.disrupt.felix_process import Processes
-from conformance.disrupt.felix_service import Services
+from conformance.disrupt.healer import Healer
 from conformance.disrupt.patience import PatienceOf
 from conformance.errors import (
     ControlBroken,
@@ -23,21 +24,26 @@ from conformance.errors import (
     first_line,
 )
 from conformance.journal.journalling import Journalling
+from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, value_at
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import is_ready, pod_state, restarts
-from conformance.model.change import ObjectRef
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS
-from conformance.model.facts import Facts
 from conformance.timing import SYSTEM_CLOCK, Clock, Settled, until
 
 T = TypeVar("T")
 NAMESPACES = ("calico-system", "kube-system")
-FELIX_RESTART = "felix-restart"
-"""Name of the healer that waits for a Felix whose restart nobody saw the end of."""
+FELIX_RESTART = Healer(
+    name="felix-restart",
+    why="Felix on node {node} is about to be restarted",
+    undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
+)
+"""Its end may not have been seen: until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
-"""s.  Between looks at a pod that ends: its successor may come at once, and what is to happen without it is short."""
+"""s.  Between looks at a pod that ends: its successor may come at once, and what is to happen
+without it is short."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -66,12 +72,13 @@ class Felix:
         patience: PatienceOf,
         *,
         processes: Processes | None = None,
-        services: Services | None = None,
+        services: Processes | None = None,
         clock: Clock = SYSTEM_CLOCK,
         claims: Sequence[str] = (),
         windows_pods: str = LABEL["windows"],
     ) -> None:
-        """``claims``: of the test that restarts it, for messages.  ``windows_pods``: labels of its pods on Windows.
+        """``claims``: of the test that restarts it, for messages.  ``windows_pods``: labels of its
+        pods on Windows.
 
         ``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
 
@@ -88,19 +95,23 @@ class Felix:
         self._labels: dict[OS, str] = {**LABEL, "windows": windows_pods}
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
-        """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
+        """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well
+        again.
 
-        Raises MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time), LockLost.
+        Raises MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
+        LockLost.
         """
         done = self._done(self._end(node))
         known_good()
         return done
 
     def restart_around(self, nodes: Sequence[str], change: Callable[[], object]) -> list[Restart]:
-        """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of them has a Felix.
+        """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of
+        them has a Felix.
 
-        Returns when all are ready again.  Raises as :meth:`restart`, what the change raises, and ControlBroken where a
-        Felix was back too soon for the change to have been made without it.
+        Returns when all are ready again.  Raises as :meth:`restart`, what the change raises, and
+        ControlBroken where a Felix was back too soon for the change to have been made without
+        it.
         """
         begun = [self._end(node) for node in nodes]
         for restart in begun:
@@ -121,51 +132,72 @@ class Felix:
         return back
 
     def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart it by its pod on all of these nodes at once, or, of a host's service, that.  Raises as above."""
-        begun = [self._end(node) for node in nodes if not self._is_service(node)]
-        services = [self._restart_service(node) for node in nodes if self._is_service(node)]
-        return [*services, *map(self._done, begun)]
+        """Restart it by its pod on all of these nodes at once, or, of a host's service, that.
+        Raises as above."""
+        in_hosts = [node for node in nodes if self._service_of(node)]
+        begun = [self._end(node) for node in nodes if node not in in_hosts]
+        return [*self.restart_each(in_hosts), *map(self._done, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart it alone on one node after the other: its process, or its pod where the process is out of reach.
+        """Restart it alone on one node after the other: its process, or its pod where the process
+        is out of reach.
 
-        Where it is a service of the host, the service.  Raises as :meth:`restart`, and leaves the nodes after that
-        alone.
+        Where it is a service of the host, the service.  Raises as :meth:`restart`, and leaves
+        the nodes after that alone.
         """
-        return [
-            self._restart_service(node) if self._is_service(node) else self._restart_process(node)
-            for node in nodes
-        ]
+        return [self._restart_alone(node) for node in nodes]
 
-    def _is_service(self, node: str) -> bool:
-        return (
-            self._services is not None and self._os_of(node) == "windows" and not self._pods(node)
-        )
+    def _service_of(self, node: str) -> Processes | None:
+        """Return what restarts Felix on a node where it is a service of the host."""
+        if self._services is None or self._os_of(node) != "windows" or self._pods(node):
+            return None
+        return self._services
 
-    def _restart_service(self, node: str) -> Restart:
-        services = self._services
-        assert services is not None
-        before = services.ids(node)
-        if not before:
-            raise MissingCapability(
+    def _restart_alone(self, node: str) -> Restart:
+        if services := self._service_of(node):
+            nothing = MissingCapability(
                 f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)}, and its host has no process of it",
                 "start Calico on the node",
             )
-        entry = self._journal.procedure(
-            FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted"
-        )
+            do = (
+                f"read Felix' log on node {node}, and the service's state (Get-Service CalicoFelix)"
+            )
+            return self._restart_process(
+                node, _Place(services, node, f"service on {node}", "", nothing, do)
+            )
+        pod = self.pod(node)
+        if self._processes is None or self._os_of(node) != "windows":
+            return self.restart(node)
+        name = pod["metadata"]["name"]
+        none = ProbeBroken(f"no process of Felix is seen in pod {name}")
+        do = f"kubectl logs {name} --all-containers"
+        place = _Place(self._processes, pod, name, f" that is ready in pod {name}", none, do)
         try:
-            services.restart(node)
+            return self._restart_process(node, place)
+        except ProbeBroken as broken:
+            note = f"its pod was deleted, since {first_line(broken)}"
+            return replace(self.restart(node), note=note)
+
+    def _restart_process(self, node: str, place: _Place) -> Restart:
+        """Restart it without its pod.  Raises ProbeBroken, MissingCapability where that was not
+        done."""
+        before = place.processes.ids(place.where)
+        if not before:
+            raise place.none
+        entry = FELIX_RESTART.note(self._journal, node)
+        try:
+            place.processes.end(place.where)
         except MissingCapability:  # nothing was touched
             self._journal.close(entry)
             raise
         watched = _Watched(self._kube, node)
 
         def look() -> set[int]:
-            """New processes, while the node is Ready."""
+            """New processes, once one of them says that it is ready while the node is Ready."""
             ready = watched.look()
             try:
-                return services.ids(node) - before if ready else set()
+                now = place.processes.ids(place.where) - before
+                return now if now and ready and place.processes.ready(place.where) else set()
             except ProbeBroken:
                 return set()
 
@@ -173,62 +205,16 @@ class Felix:
         if not settled.converged:
             raise self._not_back(
                 node,
-                "a new process",
+                f"a new process{place.ready}",
                 f"none; {watched.note or 'the node stayed Ready'}",
                 settled,
-                f"read Felix' log on node {node}, and the service's state (Get-Service CalicoFelix)",
+                place.do,
             )
         self._journal.close(entry)
         return Restart(
             node=node,
-            before=f"service on {node}, process {_listed(before)}",
-            after=f"service on {node}, process {_listed(settled.last)}",
-            seconds=settled.seconds,
-            note=watched.note,
-        )
-
-    def _restart_process(self, node: str) -> Restart:
-        pod = self.pod(node)
-        processes = self._processes
-        if processes is None or self._os_of(node) != "windows":
-            return self.restart(node)
-        try:
-            before = processes.ids(pod)
-            if not before:
-                raise ProbeBroken(f"no process of Felix is seen in pod {pod['metadata']['name']}")
-            why = f"Felix on node {node} is about to be restarted"
-            entry = self._journal.procedure(FELIX_RESTART, {"node": node}, why)
-            processes.end(pod)
-        except ProbeBroken as broken:
-            return replace(
-                self.restart(node), note=f"its pod was deleted, since {first_line(broken)}"
-            )
-        watched = _Watched(self._kube, node)
-
-        def look() -> set[int]:
-            """New processes, once one of them says that it is ready."""
-            ready = watched.look()
-            try:
-                now = processes.ids(pod) - before
-                return now if now and ready and processes.ready(pod) else set()
-            except ProbeBroken:
-                return set()
-
-        settled = self._until(node, look, bool, f"a new process of Felix on node {node} is ready")
-        name = pod["metadata"]["name"]
-        if not settled.converged:
-            raise self._not_back(
-                node,
-                f"a new process that is ready in pod {name}",
-                f"none; {watched.note or 'the node stayed Ready'}",
-                settled,
-                f"kubectl logs {name} --all-containers",
-            )
-        self._journal.close(entry)
-        return Restart(
-            node=node,
-            before=f"{name}, process {_listed(before)}",
-            after=f"{name}, process {_listed(settled.last)}",
+            before=f"{place.label}, process {_listed(before)}",
+            after=f"{place.label}, process {_listed(settled.last)}",
             seconds=settled.seconds,
             note=watched.note,
         )
@@ -243,12 +229,11 @@ class Felix:
     ) -> Settled[T]:
         """Wait as long as a restart on a node may take; ``at_most`` seconds between two looks."""
         patience = self._patience(self._os_of(node))
-        every = min(patience.poll_every, at_most)
         return until(
             look,
             done,
             within=patience.felix_restart,
-            every=every,
+            every=min(patience.poll_every, at_most),
             description=what,
             clock=self._clock,
         )
@@ -256,32 +241,18 @@ class Felix:
     def _end(self, node: str) -> _Begun:
         """Note that it is about to be restarted, and delete its pod."""
         before = self.pod(node)
-        meta = before["metadata"]
-        target = ObjectRef(
-            api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"]
-        )
-        entry = self._journal.procedure(
-            FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted"
-        )
-        self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
+        entry = FELIX_RESTART.note(self._journal, node)
+        self._journal.delete_owned_pod(pod_reference(before), f"restarts Felix on node {node}")
         return _Begun(node, before, entry, self._clock.monotonic())
-
-    def _done(self, begun: _Begun) -> Restart:
-        """Wait until it is back.  Raises as :meth:`restart`."""
-        after, seconds, note = self._successor(begun)
-        return Restart(
-            node=begun.node, before=_told(begun.pod), after=after, seconds=seconds, note=note
-        )
 
     def _gone(self, begun: _Begun) -> None:
         """Wait until the old pod is gone.  Raises EnvironmentBroken."""
-        node = begun.node
         uid = begun.pod["metadata"]["uid"]
         settled = self._until(
-            node,
-            lambda: self._pods(node),
+            begun.node,
+            lambda: self._pods(begun.node),
             lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
-            f"the old calico-node pod on node {node} is gone",
+            f"the old calico-node pod on node {begun.node} is gone",
             at_most=GONE_POLL,
         )
         if not settled.converged:
@@ -290,8 +261,8 @@ class Felix:
                 f"{settled.seconds:.0f} s after its deletion"
             )
 
-    def _successor(self, begun: _Begun) -> tuple[str, float, str]:
-        """Wait until a new pod is ready: which, seconds since the old one's deletion, what else was seen."""
+    def _done(self, begun: _Begun) -> Restart:
+        """Wait until a new pod is ready.  Raises as :meth:`restart`."""
         node = begun.node
         before = begun.pod
         watched = _Watched(self._kube, node)
@@ -300,27 +271,30 @@ class Felix:
             watched.look()
             return self._pods(node)
 
-        settled = self._until(
-            node,
-            look,
-            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
-            f"a new calico-node pod on node {node} is ready",
-        )
+        def new(pods: Sequence[Obj]) -> list[Obj]:
+            return [pod for pod in pods if _moved(before, pod) and is_ready(pod)]
+
+        what = f"a new calico-node pod on node {node} is ready"
+        settled = self._until(node, look, lambda pods: bool(new(pods)), what)
         if not settled.converged:
-            states = "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in settled.last) or "no pod"
             name = before["metadata"]["name"]
             raise self._not_back(
                 node,
                 f"a Ready pod in place of {name}",
-                states,
+                _states(settled.last),
                 settled,
                 f"kubectl describe pods -n {before['metadata']['namespace']} -l {self._labels[self._os_of(node)]}; "
                 "their logs",
             )
-        # In a dry run there is no other pod.
-        after = next((pod for pod in settled.last if _moved(before, pod) and is_ready(pod)), before)
         self._journal.close(begun.entry)
-        return _told(after), self._clock.monotonic() - begun.at, watched.note
+        after = [*new(settled.last), before][0]  # in a dry run there is no other pod
+        return Restart(
+            node=node,
+            before=_told(before),
+            after=_told(after),
+            seconds=self._clock.monotonic() - begun.at,
+            note=watched.note,
+        )
 
     def _not_back(
         self, node: str, expected: str, observed: str, settled: Settled[Any], do: str
@@ -337,36 +311,29 @@ class Felix:
     def back(self, node: str) -> None:
         """Wait until Felix runs on a node again, however it was stopped.
 
-        Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked at.
+        Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked
+        at.
         """
-        if self._is_service(node):
-            self._service_back(node)
-            return
+        services = self._service_of(node)
+
+        def missing() -> str:
+            if services:
+                return "" if services.ids(node) else "no process of it"
+            pods = self._pods(node)
+            runs = bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods)
+            return "" if runs else _states(pods)
+
         settled = self._until(
-            node,
-            lambda: self._pods(node),
-            lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
-            f"Felix is ready on node {node}",
+            node, missing, lambda lack: not lack, f"Felix is ready on node {node}"
         )
         if not settled.converged:
-            states = (
-                "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
-            )
             raise EnvironmentBroken(
-                f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}"
-            )
-
-    def _service_back(self, node: str) -> None:
-        services = self._services
-        assert services is not None
-        settled = self._until(node, lambda: services.ids(node), bool, f"Felix runs on node {node}")
-        if not settled.converged:
-            raise EnvironmentBroken(
-                f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it"
+                f"Felix on node {node} is not back in {settled.seconds:.0f} s: {settled.last}"
             )
 
     def watched(self, node: str) -> Callable[[], str]:
-        """What tells whether Felix of a node has ended since now, and what is there in its place; empty: it has not.
+        """What tells whether Felix of a node has ended since now, and what is there in its place;
+        empty: it has not.
 
         Raises ProbeBroken, MissingCapability where nothing of it is seen.
         """
@@ -382,10 +349,10 @@ class Felix:
         return ended
 
     def _life(self, node: str) -> str:
-        """What is another once Felix of a node has ended: felix-service.ps1 starts its process anew in the same pod."""
-        if self._is_service(node):
-            assert self._services is not None
-            return f"process {_listed(self._services.ids(node)) or 'none'}"
+        """What is another once Felix of a node has ended: felix-service.ps1 starts its process
+        anew in the same pod."""
+        if services := self._service_of(node):
+            return f"process {_listed(services.ids(node)) or 'none'}"
         pod = self.pod(node)
         ids = self._processes.ids if self._processes and self._os_of(node) == "windows" else None
         return f"{_told(pod)}, process {_listed(ids(pod)) or 'none'}" if ids else _told(pod)
@@ -413,6 +380,22 @@ class Felix:
 
 
 @dataclass(frozen=True)
+class _Place:
+    """Where Felix is restarted without its pod."""
+
+    processes: Processes
+    where: Any
+    """The pod, or the node's name, as ``processes`` take it."""
+    label: str
+    ready: str
+    """What a new process is to be, besides new."""
+    none: Exception
+    """What to raise where no process is seen."""
+    do: str
+    """What to look at where no new process comes."""
+
+
+@dataclass(frozen=True)
 class _Begun:
     """A restart by a pod that was deleted."""
 
@@ -435,11 +418,10 @@ class _Watched:
 
     def look(self) -> bool:
         """Whether it is Ready now; a node that cannot be read is taken for one that is."""
-        try:
+        found: Obj = {}
+        with suppress(ApiRefused, ApiUnreachable):
             found = self._kube.find("v1", "Node", self._node) or {}
-        except (ApiRefused, ApiUnreachable):
-            return True
-        for condition in (found.get("status") or {}).get("conditions") or []:
+        for condition in list_at(found, "status", "conditions"):
             if condition.get("type") == "Ready" and condition.get("status") != "True":
                 said = condition.get("message") or condition.get("reason") or "no message"
                 self.note = f"node {self._node} was not Ready meanwhile: {said}"
@@ -458,7 +440,7 @@ def _ends(pod: Obj) -> bool:
 
 def _runs(pod: Obj) -> bool:
     """Whether a container of a pod runs, so that a Felix may."""
-    containers = (pod.get("status") or {}).get("containerStatuses") or []
+    containers = list_at(pod, "status", "containerStatuses")
     return any("running" in (status.get("state") or {}) for status in containers)
 
 
@@ -469,11 +451,10 @@ def _moved(before: Obj, now: Obj) -> bool:
     )
 
 
+def _states(pods: Iterable[Obj]) -> str:
+    return "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in pods) or "no pod"
+
+
 def _told(pod: Obj) -> str:
-    started = (pod.get("status") or {}).get("startTime") or "not started"
+    started = value_at(pod, "status", "startTime") or "not started"
     return f"{pod['metadata']['name']}, {started}, {restarts(pod)} restarts"
-
-
-def os_of(facts: Facts) -> Callable[[str], OS]:
-    """A node's operating system by its name."""
-    return {node.name: node.os for node in facts.nodes}.__getitem__

@@ -1,94 +1,94 @@
-"""Felix' process on a Windows node, seen and ended inside its container: felix-service.ps1 starts another at once.
+"""Felix' process on a Windows node, seen and ended inside its container: felix-service.ps1 starts
+another at once.
 
-That is a restart of Felix and nothing else.  A pod that is deleted takes the node's CNI configuration with it
-(uninstall-calico-hpc.ps1), so that the node may turn NotReady, and needs its image again.
+That is a restart of Felix and nothing else.  A pod that is deleted takes the node's CNI
+configuration with it (uninstall-calico-hpc.ps1), so that the node may turn NotReady, and needs
+its image again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Obj
 from conformance.kube.execute import ExecResult
+from conformance.kube.fields import value_at
 from conformance.probe.host import POWERSHELL, STOP
 
 CONTAINERS = ("felix", "calico-node-felix")
-"""Names of Felix' container: of the operator and Calico's manifests, and of SIG-Windows' DaemonSet."""
+"""Names of Felix' container: of the operator and Calico's manifests, and of SIG-Windows'
+DaemonSet."""
 FIND = (
     STOP + "foreach ($name in 'calico-node.exe', 'calico.exe') { "
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
     "Where-Object { $_.CommandLine -match '( -|component )felix *$' } | ForEach-Object { "
 )
-"""``calico-node.exe -felix`` up to v3.32, ``calico.exe component felix`` since, as felix-service.ps1 runs them.  What
-its probes run begins every few seconds and ends otherwise: ``calico-node.exe -felix-live``, ``calico.exe component node
-health --felix-ready`` (tigera/operator, pkg/render/windows.go)."""
+"""``calico-node.exe -felix`` up to v3.32, ``calico.exe component felix`` since, as
+felix-service.ps1 runs them.  What its probes run begins every few seconds and ends otherwise:
+``calico-node.exe -felix-live``, ``calico.exe component node health --felix-ready``
+(tigera/operator, pkg/render/windows.go)."""
 LIST = FIND + "$_.ProcessId } }"
 END = FIND + "Stop-Process -Id $_.ProcessId -Force; $_.ProcessId } }"
-Run = Callable[[Obj, str, Sequence[str]], ExecResult]
-"""Runs a command in a container of a pod.  Raises ProbeBroken."""
+Run = Callable[..., ExecResult]
+"""Runs a command in a container of a pod; ``change`` describes what it changes there.  Raises
+ProbeBroken."""
 
 
 class Processes(Protocol):
-    """Felix' process in a calico-node-windows pod."""
+    """Felix' process in one kind of place: a calico-node-windows pod, or a host by its node's
+    name."""
 
-    def ids(self, pod: Obj) -> set[int]:
-        """Ids of Felix' processes.  Raises ProbeBroken where that cannot be seen."""
+    def ids(self, place: Any) -> set[int]:
+        """Ids of Felix' processes.  Raises ProbeBroken where that cannot be seen,
+        MissingCapability."""
 
-    def end(self, pod: Obj) -> None:
-        """End them.  Raises ProbeBroken where that was not done."""
+    def end(self, place: Any) -> None:
+        """End them, whereupon they start anew.  Raises ProbeBroken, MissingCapability where that
+        was not done."""
 
-    def ready(self, pod: Obj) -> bool:
-        """Whether Felix says that it is ready, which means a first full apply.  Raises ProbeBroken."""
+    def ready(self, place: Any) -> bool:
+        """Whether Felix says that it is ready, which means a first full apply.  Raises
+        ProbeBroken."""
 
 
 class FelixProcess:
-    """The same, by PowerShell in the pod's container for it."""
+    """The same in a pod, by PowerShell in the container for it."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def ids(self, pod: Obj) -> set[int]:
-        return process_ids(self._run(pod, _container(pod), (*POWERSHELL, LIST)), _label(pod))
+    def ids(self, place: Obj) -> set[int]:
+        return process_ids(self._run(place, _container(place), (*POWERSHELL, LIST)), _label(place))
 
-    def end(self, pod: Obj) -> None:
-        """As :class:`Processes` says; a command that was cut off may have ended them, which :meth:`ids` shows."""
-        try:
-            done = self._run(pod, _container(pod), (*POWERSHELL, END))
-        except ExecBroken as broken:
-            if not broken.asked:
-                raise
-            return
-        if done.exit_code:
-            raise ProbeBroken(
-                f"the process of Felix in {_label(pod)} cannot be ended: {done.output.strip()[:300]}"
-            )
-
-    def ready(self, pod: Obj) -> bool:
-        """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
-        name = _container(pod)
-        probe: Any = next(item for item in pod["spec"]["containers"] if item["name"] == name).get(
-            "readinessProbe"
+    def end(self, place: Obj) -> None:
+        what = f"the process of Felix in {_label(place)}"
+        done = ended(
+            lambda: self._run(place, _container(place), (*POWERSHELL, END), change=f"end {what}")
         )
-        argv = ((probe or {}).get("exec") or {}).get("command")
-        return not argv or self._run(pod, name, argv).exit_code == 0
+        if done and done.exit_code:
+            raise ProbeBroken(f"{what} cannot be ended: {done.output.strip()[:300]}")
+
+    def ready(self, place: Obj) -> bool:
+        """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
+        name = _container(place)
+        container = next(item for item in place["spec"]["containers"] if item["name"] == name)
+        argv = value_at(container, "readinessProbe", "exec", "command")
+        return not argv or self._run(place, name, argv).exit_code == 0
 
 
-class DescribedProcess:
-    """The same in a dry run: what would be done is told."""
+def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
+    """Return how a command ended that ends Felix.
 
-    def __init__(self, tell: Callable[[str], object]) -> None:
-        self._tell = tell
-
-    def ids(self, pod: Obj) -> set[int]:
-        """Return a new id each time, as after a restart."""
-        return {id(object())}
-
-    def end(self, pod: Obj) -> None:
-        self._tell(f"dry run: end the process of Felix in {_label(pod)}")
-
-    def ready(self, pod: Obj) -> bool:
-        return True
+    None: it was cut off, and may have ended Felix nevertheless, which a look at its processes
+    shows.
+    """
+    try:
+        return end()
+    except ExecBroken as broken:
+        if not broken.asked:
+            raise
+        return None
 
 
 def process_ids(done: ExecResult, where: str) -> set[int]:

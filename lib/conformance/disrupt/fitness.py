@@ -1,4 +1,5 @@
-"""Whether what the whole cluster shares may be changed now: Calico is well, and nobody else manages it.
+"""Whether what the whole cluster shares may be changed now: Calico is well, and nobody else manages
+it.
 
 What is refused here was not touched: MissingCapability.
 """
@@ -11,10 +12,12 @@ from conformance.kube.client import FIELD_MANAGER, Kube, Obj
 
 CALICO_NODES = ("calico-node", "calico-node-windows")
 FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""Where it is read: Calico's API server keeps its managers to itself, and its CRD has those of who writes there."""
+"""Where it is read: Calico's API server keeps its managers to itself, and its CRD has those of
+who writes there."""
 STATUS = "operator.tigera.io/v1"
 ALLOWED = ("calico", "apiserver", "operator", "tigera", "kubectl-edit", "kubectl-patch")
-"""How managers' names begin that revert nothing: Calico's own, which give defaults, and people at a keyboard."""
+"""How managers' names begin that revert nothing: Calico's own, which give defaults, and people
+at a keyboard."""
 VNI = ("f:spec", "f:vxlanVNI")
 
 
@@ -28,7 +31,8 @@ def refuse_unwell(kube: Kube) -> None:
 
 
 def refuse_other_managers(kube: Kube) -> None:
-    """Raises MissingCapability where somebody else manages the VNI, who would revert a change of it."""
+    """Raises MissingCapability where somebody else manages the VNI, who would revert a change of
+    it."""
     for api in FELIX_CONFIGURATIONS:
         if not kube.discovery.serves(api, "FelixConfiguration"):
             continue

@@ -1,9 +1,9 @@
-"""Restarting kube-proxy on a node: for its own sake, or where Services stay dead after a Windows node's HNS network was
-made anew.
+"""Restarting kube-proxy on a node: for its own sake, or where Services stay dead after a Windows
+node's HNS network was made anew.
 
-Removing the network takes HNS' load balancers with it.  kube-proxy notices at its next sync that the network's id has
-changed and makes them again; but its source address was read when it started, and there are releases that never do
-(kubernetes/kubernetes#135802).
+Removing the network takes HNS' load balancers with it.  kube-proxy notices at its next sync that
+the network's id has changed and makes them again; but its source address was read when it
+started, and there are releases that never do (kubernetes/kubernetes#135802).
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.journal.journalling import Journalling
+from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, pod_state
-from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 NAMESPACE = "kube-system"
@@ -33,7 +33,8 @@ class KubeProxy:
         self._clock = clock
 
     def restart(self, node: str) -> None:
-        """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is not ready), LockLost."""
+        """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is
+        not ready), LockLost."""
         if not self._pods(node):
             raise EnvironmentBroken(
                 f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
@@ -42,7 +43,8 @@ class KubeProxy:
         self._renew(node, f"revives Services on node {node}")
 
     def renew(self, node: str, back: Callable[[], object]) -> None:
-        """Have its pod made anew where nothing was wrong; then ``back`` sees Services there again, or raises.
+        """Have its pod made anew where nothing was wrong; then ``back`` sees Services there again,
+        or raises.
 
         Raises MissingCapability (it runs in no pod), and as :meth:`restart`.
         """
@@ -58,10 +60,7 @@ class KubeProxy:
         before = self._pods(node)
         uids = {item["metadata"]["uid"] for item in before}
         for item in before:
-            target = ObjectRef(
-                api_version="v1", kind="Pod", name=item["metadata"]["name"], namespace=NAMESPACE
-            )
-            self._journal.delete_owned_pod(target, why)
+            self._journal.delete_owned_pod(pod_reference(item), why)
         settled = until(
             lambda: [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids],
             lambda pods: any(map(is_ready, pods)),

@@ -1,6 +1,8 @@
-"""Objects of the run's own that ask for the BGP status of nodes: of a Windows node, and of a Linux node beside it.
+"""Objects of the run's own that ask for the BGP status of nodes: of a Windows node, and of a Linux
+node beside it.
 
-calico-node of a Linux node fills its object at once, then each period (node/pkg/status/reporter.go).
+calico-node of a Linux node fills its object at once, then each period
+(node/pkg/status/reporter.go).
 """
 
 from collections.abc import Sequence
@@ -33,7 +35,8 @@ class OwnNodeStatus:
         windows: Sequence[NodeFacts],
         linux: NodeFacts,
     ) -> None:
-        """``period``: s, how often a status is told; ``linux``: the node that is asked beside each of ``windows``."""
+        """``period``: s, how often a status is told; ``linux``: the node that is asked beside
+        each of ``windows``."""
         self._journalled = journalled
         self._context = context
         self._clock = clock
@@ -42,9 +45,11 @@ class OwnNodeStatus:
         self._linux = linux.name
 
     def stay_empty(self, *, because: str) -> None:
-        """Each Windows node's stays empty until the Linux node's beside it is filled so often; a filled one is LIFTED.
+        """Each Windows node's stays empty until the Linux node's beside it is filled so often; a
+        filled one is LIFTED.
 
-        Raises ControlBroken where the other one is not filled, MissingCapability without the right.
+        Raises ControlBroken where the other one is not filled, MissingCapability without the
+        right.
         """
         tally = Tally(self._context, "behaviour")
         for node in self._windows:

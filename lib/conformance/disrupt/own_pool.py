@@ -1,6 +1,8 @@
-"""A pool of the run's own that gives nobody an address: what the API lets be changed of one, asked by a real change.
+"""A pool of the run's own that gives nobody an address: what the API lets be changed of one, asked
+by a real change.
 
-A dry run says yes to everything.  198.18.0.0/15 is for measurements (RFC 2544): nobody's packets go there.
+A dry run says yes to everything.  198.18.0.0/15 is for measurements (RFC 2544): nobody's packets
+go there.
 """
 
 from conformance.errors import MissingCapability, Nonconformance
@@ -22,7 +24,8 @@ class OwnPool:
         self._context = context
 
     def keeps_its_block_size(self, *, because: str) -> None:
-        """Larger blocks are refused.  Raises Nonconformance where they are not, MissingCapability without the right."""
+        """Larger blocks are refused.  Raises Nonconformance where they are not,
+        MissingCapability without the right."""
         changes = self._journalled.changes
         there = changes.kube.objects("projectcalico.org/v3", "IPPool")
         modes = (

@@ -1,20 +1,24 @@
 """The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
 
-Drain the node, remove the HNS network of its pods (that which KUBE_NETWORK names), restart Calico there, have
-DaemonSets' pods made anew, which no drain evicts and which have lost their network with the others, let pods in again:
-the next pod that is networked gets a network with the parameters of now.  Removing the network cuts the node's own exec
-streams, so that the removal is verified by a fresh read, even if the command failed.
+Drain the node, remove the HNS network of its pods (that which KUBE_NETWORK names), restart Calico
+there, have DaemonSets' pods made anew, which no drain evicts and which have lost their network with
+the others, let pods in again: the next pod that is networked gets a network with the parameters of
+now.  Removing the network cuts the node's own exec streams, so that the removal is verified by a
+fresh read, even if the command failed.
 
-A pod of another owner never loses its network to this: the node's pods are listed again right before the removal, and
-right after it, and each pod that was there has an HNS endpoint again in the end.
+A pod of another owner never loses its network to this: the node's pods are listed again right
+before the removal, and right after it, and each pod that was there has an HNS endpoint again in
+the end.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
+from conformance.disrupt.healer import Healer
 from conformance.disrupt.patience import Patience
 from conformance.disrupt.third_party import ThirdPartyPods
+from conformance.disrupt.vni import Vni
 from conformance.errors import (
     EnvironmentBroken,
     LockLost,
@@ -22,28 +26,26 @@ from conformance.errors import (
     ProbeBroken,
     first_line,
 )
-from conformance.journal.journalling import Journalling
 from conformance.kube.client import Obj
 from conformance.pods.third_party import daemonset_of, is_own, label
 from conformance.probe.host import Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
-HNS_NETWORK = "hns-network"
-"""Name of the healer (``conformance.undo.hns_network``), and of the procedure's entries."""
+HNS_NETWORK = Healer(
+    name="hns-network",
+    why="the VNI is about to change under node {node}",
+    undo=lambda parts, arguments: parts.procedure.heal(str(arguments["node"]), parts.vni),
+)
+"""Noted before the VNI is changed, so that a restore, which goes backwards, has put the VNI back
+when it comes here."""
 LOOKS = 3
-"""times.  How often a pod is seen without an HNS endpoint before it counts as dead: one may just be starting anew."""
+"""times.  How often a pod is seen without an HNS endpoint before it counts as dead: one may just
+be starting anew."""
 
 
 class NetworkStays(EnvironmentBroken):
-    """A node could not be emptied of other owners' pods, so that its HNS network was left as it is."""
-
-
-def announce(journal: Journalling, nodes: Sequence[str]) -> None:
-    """Note, before the VNI is changed, that these Windows nodes' networks have to be looked at afterwards."""
-    for node in nodes:
-        journal.procedure(
-            HNS_NETWORK, {"node": node}, f"the VNI is about to change under node {node}"
-        )
+    """A node could not be emptied of other owners' pods, so that its HNS network was left as it
+    is."""
 
 
 class Procedure:
@@ -69,7 +71,8 @@ class Procedure:
     def possible(self, node: str) -> None:
         """Raises MissingCapability where it could not be carried out.
 
-        Pods have no controller, take too long to end or would come back to a cordoned node; Felix runs in no pod.
+        Pods have no controller, take too long to end or would come back to a cordoned node;
+        Felix runs in no pod.
         """
         self._drain.refuse_returning(node)
         self._felix.pod(node)
@@ -79,9 +82,11 @@ class Procedure:
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
-        """Carry it out; afterwards the node takes pods again, also after a failure, unless others cordoned it.
+        """Carry it out; afterwards the node takes pods again, also after a failure, unless others
+        cordoned it.
 
-        Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken, ProbeBroken, LockLost.
+        Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken,
+        ProbeBroken, LockLost.
         """
         self.possible(node)
         try:
@@ -91,9 +96,11 @@ class Procedure:
         self._networked(node, {pod["metadata"]["uid"] for pod in lost})
 
     def revive(self, node: str) -> None:
-        """Have the pods made anew that lost their network when somebody began this and did not end it.
+        """Have the pods made anew that lost their network when somebody began this and did not end
+        it.
 
-        Raises EnvironmentBroken where a pod is still without an HNS endpoint in the end, ProbeBroken.
+        Raises EnvironmentBroken where a pod is still without an HNS endpoint in the end,
+        ProbeBroken.
         """
         dead = until(
             lambda: self._dead(node),
@@ -107,8 +114,45 @@ class Procedure:
             self._renew(node, dead)
             self._networked(node, {pod["metadata"]["uid"] for pod in dead})
 
+    def heal(self, node: str, vni: Vni) -> None:
+        """Give the node a network with the configured VNI where it has another, and pods theirs.
+
+        Raises EnvironmentBroken where it still has another VNI, or a pod that was there has no
+        HNS endpoint.
+        """
+        wanted = vni.configured()
+        vni.delivered(wanted, linux=(), windows=[node])
+        vsid = vni.vsid(node)
+        if vsid in (wanted, None):
+            self._drain.uncordon(node)  # the run may have ended between the removal and here
+            self.revive(node)
+            return
+        try:
+            self.new_network(node)
+        except (MissingCapability, NetworkStays) as refused:
+            why = first_line(refused).removesuffix(
+                f"; {getattr(refused, 'remedy', '')}"
+            )  # for a run that begins
+            raise EnvironmentBroken(
+                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; move what is named away"
+            ) from refused
+        settled = until(
+            lambda: vni.vsid(node),
+            lambda found: found in (wanted, None),
+            within=self._patience.pod_ready,
+            every=self._patience.poll_every,
+            description=f"node {node} has a network with VNI {wanted}",
+            clock=self._clock,
+        )
+        if not settled.converged:
+            raise EnvironmentBroken(
+                f"node {node} still has an HNS network with VSID {settled.last}, the VNI is {wanted}, although it was "
+                "drained, its network removed and Calico restarted; restart the node"
+            )
+
     def _carry_out(self, node: str) -> list[Obj]:
-        """Drain the node, give it a new network and have the pods that lost theirs made anew; return those."""
+        """Drain the node, give it a new network and have the pods that lost theirs made anew;
+        return those."""
         try:
             self._drain.drain(node)
             before = {
@@ -134,7 +178,8 @@ class Procedure:
         return lost
 
     def _renew(self, node: str, pods: Sequence[Obj]) -> None:
-        """Have pods without a network made anew: DaemonSets' as always, the suite's own and others by eviction."""
+        """Have pods without a network made anew: DaemonSets' as always, the suite's own and
+        others by eviction."""
         uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
         self._third_party_pods.renew(
             node, [one for one in self._third_party_pods.on(node) if one["uid"] in uids]
@@ -163,7 +208,8 @@ class Procedure:
             )
 
     def _dead(self, node: str, uids: Collection[str] | None = None) -> list[Obj]:
-        """Return the pods on a node (of these uids) without an HNS endpoint; None: all that have an address."""
+        """Return the pods on a node (of these uids) without an HNS endpoint; None: all that have
+        an address."""
         chosen = [
             pod
             for pod in self._drain.networked(node)

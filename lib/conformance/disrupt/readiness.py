@@ -1,8 +1,9 @@
 """What the whole cluster needs is Ready again after each disruptive test, or no other one begins.
 
-Nodes, and system workloads by their owner: a DaemonSet's and a static pod on each node, since another node's is no
-substitute; of a Deployment's or StatefulSet's as many pods as before wherever they run, or all that it has now.  Names
-of pods say nothing, since what is evicted comes back under another.
+Nodes, and system workloads by their owner: a DaemonSet's and a static pod on each node, since
+another node's is no substitute; of a Deployment's or StatefulSet's as many pods as before
+wherever they run, or all that it has now.  Names of pods say nothing, since what is evicted
+comes back under another.
 """
 
 import json
@@ -21,7 +22,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 SYSTEM = ("kube-", "calico-", "tigera-", "openshift-")
 """How the names of system namespaces begin."""
 PRIORITY = "system-"
-"""How the priority classes of system workloads begin: system-cluster-critical, system-node-critical."""
+"""How the priority classes of system workloads begin: system-cluster-critical,
+system-node-critical."""
 
 
 class Readiness:
@@ -37,7 +39,8 @@ class Readiness:
         every: float,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``folder``: where the run's processes note what they found Ready, so that a worker's death loses nothing."""
+        """``folder``: where the run's processes note what they found Ready, so that a worker's
+        death loses nothing."""
         self._changes = changes
         self._kube = changes.kube
         self._file = folder / f"{worker}.json"
@@ -48,7 +51,8 @@ class Readiness:
     def before(self) -> None:
         """Note what is Ready.
 
-        Raises EnvironmentBroken where something is not that was Ready before an earlier test of the run.
+        Raises EnvironmentBroken where something is not that was Ready before an earlier test of
+        the run.
         """
         if self._changes.dry_run:
             return
@@ -58,7 +62,8 @@ class Readiness:
         self._note(self._look()[0])
 
     def after(self) -> None:
-        """Wait until everything noted is Ready again.  Raises EnvironmentBroken with what is not."""
+        """Wait until everything noted is Ready again.  Raises EnvironmentBroken with what is
+        not."""
         reach = self._kube.reach
         if (
             self._changes.dry_run or reach.ended or reach.left < float("inf")
@@ -92,7 +97,8 @@ class Readiness:
                 yield f"{name} {unready.get(name, 'is gone')}"
 
     def _look(self) -> tuple[Counter[str], dict[str, str]]:
-        """Return how many Ready pods each system workload has, and what is not Ready; a Ready node counts 1."""
+        """Return how many Ready pods each system workload has, and what is not Ready; a Ready
+        node counts 1."""
         ready = Counter[str]()
         unready = dict[str, str]()
         for node in self._kube.objects("v1", "Node"):
@@ -110,7 +116,8 @@ class Readiness:
 
 
 def _is_system(pod: Obj) -> bool:
-    """Return whether a pod is of a workload that runs the cluster; pods of Jobs end, and are never Ready again."""
+    """Return whether a pod is of a workload that runs the cluster; pods of Jobs end, and are
+    never Ready again."""
     system = str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
     in_system = system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)
     return in_system and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"

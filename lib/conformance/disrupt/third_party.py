@@ -1,7 +1,8 @@
-"""Pods of other people's DaemonSets on a node, which a drain leaves there and which lose their network all the same.
+"""Pods of other people's DaemonSets on a node, which a drain leaves there and which lose their
+network all the same.
 
-Nobody gives a running pod another endpoint (projectcalico/calico#5164): it is dead until it is deleted, and its
-DaemonSet makes a new one.
+Nobody gives a running pod another endpoint (projectcalico/calico#5164): it is dead until it is
+deleted, and its DaemonSet makes a new one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,16 +10,22 @@ from typing import Any
 
 from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.drain import DEFAULT_GRACE, grace
+from conformance.disrupt.healer import Healer
 from conformance.disrupt.patience import Patience
 from conformance.journal.journalling import Journalling
+from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube
 from conformance.kube.waits import is_ready, pod_state
-from conformance.model.change import ObjectRef
 from conformance.pods.third_party import daemonset_of, label, third_party_pods
 from conformance.timing import SYSTEM_CLOCK, Clock
 
-DAEMONSET_PODS = "daemonset-pods"
-"""Name of the healer, and of the procedure's entries."""
+DAEMONSET_PODS = Healer(
+    name="daemonset-pods",
+    why="pods of DaemonSets on node {node} are about to lose their network",
+    undo=lambda parts, arguments: parts.third_party_pods.renew(
+        str(arguments["node"]), arguments["pods"]
+    ),
+)
 
 
 class ThirdPartyPods:
@@ -41,21 +48,22 @@ class ThirdPartyPods:
         ]
 
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
-        """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
+        """Note those on a node, before they lose their network: the entry to close afterwards,
+        and what it holds."""
         pods = self.on(node)
-        if not pods:
-            return None, []
-        why = f"pods of DaemonSets on node {node} are about to lose their network"
-        return self._journal.procedure(DAEMONSET_PODS, {"node": node, "pods": pods}, why), pods
+        entry = DAEMONSET_PODS.note(self._journal, node, pods=pods) if pods else None
+        return entry, pods
 
     def renewed(self, node: str, entry: Any, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete those that were noted, wait until their DaemonSets' new ones are ready, and close the entry."""
+        """Delete those that were noted, wait until their DaemonSets' new ones are ready, and
+        close the entry."""
         self.renew(node, pods)
         if entry is not None:
             self._journal.close(entry)
 
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete these pods, those that are still the same, and wait for successors.  Raises EnvironmentBroken."""
+        """Delete these pods, those that are still the same, and wait for successors.  Raises
+        EnvironmentBroken."""
         awaited: dict[str, str] = {}
         longer = 0.0
         for pod in pods:
@@ -64,12 +72,8 @@ class ThirdPartyPods:
                 continue
             if found["spec"].get("nodeName") != node or not daemonset_of(found):
                 continue  # nobody would make it anew there
-            target = ObjectRef(
-                api_version="v1", kind="Pod", name=pod["name"], namespace=pod["namespace"]
-            )
-            self._journal.delete_owned_pod(
-                target, f"gives it a network again, which node {node} has made anew"
-            )
+            why = f"gives it a network again, which node {node} has made anew"
+            self._journal.delete_owned_pod(pod_reference(found), why)
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)
         if awaited:

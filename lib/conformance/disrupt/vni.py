@@ -1,9 +1,10 @@
 """Delivering a VXLAN network identifier to every node, which may take it or not.
 
-Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows takes it from the
-environment of calico-node-windows and from the CNI configuration: the operator renders both from the FelixConfiguration
-and replaces the pods; where Calico was installed by manifests the DaemonSet is edited instead (claims.md, VXLAN-9).
-Delivered says that a node was told, not that it follows.
+Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows
+takes it from the environment of calico-node-windows and from the CNI configuration: the operator
+renders both from the FelixConfiguration and replaces the pods; where Calico was installed by
+manifests the DaemonSet is edited instead (claims.md, VXLAN-9). Delivered says that a node was
+told, not that it follows.
 """
 
 import copy
@@ -30,7 +31,8 @@ CRD = "crd.projectcalico.org/v1"
 DEFAULT = 4096
 """What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
 VARIABLE = "VXLAN_VNI"
-"""Environment variable of calico-node-windows that Felix and the CNI installer read (felix-service.ps1)."""
+"""Environment variable of calico-node-windows that Felix and the CNI installer read
+(felix-service.ps1)."""
 DEVICE = "vxlan.calico"
 WINDOWS = "calico-node-windows"
 CONFIGURED = re.compile(r'"vxlan_vni"\s*:\s*"?(\d+)')
@@ -80,12 +82,14 @@ class Vni:
         return DEFAULT
 
     def device(self, node: str) -> int | None:
-        """The VNI of a Linux node's VXLAN device; None when there is no such device.  Raises ProbeBroken."""
+        """The VNI of a Linux node's VXLAN device; None when there is no such device.  Raises
+        ProbeBroken."""
         link = self._hosts.linux(node).link(DEVICE)
         return link.vxlan.vni if link and link.vxlan else None
 
     def vsid(self, node: str) -> int | None:
-        """The VSID of a Windows node's pod network; None when there is no such network.  Raises ProbeBroken."""
+        """The VSID of a Windows node's pod network; None when there is no such network.  Raises
+        ProbeBroken."""
         return next(
             (
                 subnet.vsid
@@ -100,7 +104,8 @@ class Vni:
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
         """Write it and wait until these nodes have it.
 
-        Raises MissingCapability (it cannot be written here), EnvironmentBroken (a node was not given it in time).
+        Raises MissingCapability (it cannot be written here), EnvironmentBroken (a node was not
+        given it in time).
         """
         before = self.configured()
         daemonset = self.possible()
@@ -177,7 +182,8 @@ class Vni:
         )
 
     def _unrendered(self, node: str, vni: int) -> str:
-        """What a Windows node's calico-node-windows has not been given yet; empty when it has it."""
+        """What a Windows node's calico-node-windows has not been given yet; empty when it has
+        it."""
         pods = [
             pod
             for space in NAMESPACES
@@ -205,7 +211,8 @@ _FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 
 
 def cni_files(daemonset: Obj | None) -> list[str]:
-    """Where ``install-cni`` of a DaemonSet writes the CNI configuration on its nodes, as its environment says."""
+    """Where ``install-cni`` of a DaemonSet writes the CNI configuration on its nodes, as its
+    environment says."""
     spec = daemonset["spec"]["template"]["spec"] if daemonset else {}
     names = [str(entry["value"]) for entry in _entries(spec, "CNI_CONF_NAME") if entry.get("value")]
     folders = [str(entry["value"]) for entry in _entries(spec, "CNI_NET_DIR") if entry.get("value")]
@@ -213,7 +220,8 @@ def cni_files(daemonset: Obj | None) -> list[str]:
 
 
 def _windows_path(path: str) -> str:
-    """Translate a path of a container that has the host's disk C: at ``/host``, or of a HostProcess container."""
+    """Translate a path of a container that has the host's disk C: at ``/host``, or of a
+    HostProcess container."""
     plain = path.removeprefix("/host").replace("/", "\\")
     return f"C:{plain}" if plain.startswith("\\") else plain
 

@@ -1,14 +1,16 @@
-"""The story of a VNI that is changed under pods: all paths before, what is cut off after, what the procedure heals.
+"""The story of a VNI that is changed under pods: all paths before, what is cut off after, what the
+procedure heals.
 
-With two VNIs in the cluster, packets between nodes of either kind are dropped by their receiver; inside a node, and
-between nodes that agree, nothing changes.  At the end everything is put back, and that is verified by traffic.
+With two VNIs in the cluster, packets between nodes of either kind are dropped by their receiver;
+inside a node, and between nodes that agree, nothing changes.  At the end everything is put back,
+and that is verified by traffic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.disrupt.demo_pods import DemoPods
-from conformance.disrupt.procedure import NetworkStays, Procedure, announce
+from conformance.disrupt.procedure import HNS_NETWORK, NetworkStays, Procedure
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import (
     ControlBroken,
@@ -53,7 +55,8 @@ class VniChange:
     """The VNI before, while something may have to be put back."""
 
     def prepare(self, *, because: str) -> None:
-        """See that it can be done and put back, that Windows uses the configured VNI, and that all paths are open.
+        """See that it can be done and put back, that Windows uses the configured VNI, and that all
+        paths are open.
 
         Raises MissingCapability, EnvironmentBroken, ControlBroken; nothing was changed then.
         """
@@ -74,12 +77,14 @@ class VniChange:
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then have a new pod networked on every Windows node.
 
-        Raises MissingCapability where a node could not be given a new network any more; nothing was changed then.
+        Raises MissingCapability where a node could not be given a new network any more; nothing
+        was changed then.
         """
         for node in self.windows:
             self.procedure.possible(node)
         vni = self.vni.configured() + 1
-        announce(self.journal, self.windows)
+        for node in self.windows:
+            HNS_NETWORK.note(self.journal, node)
         self.changed = self.vni.configured()
         self.delivery = self.vni.deliver(
             vni, linux=self._demo_pods.linux_nodes, windows=self.windows
@@ -91,9 +96,11 @@ class VniChange:
         )
 
     def stays_behind(self, *, because: str) -> None:
-        """Windows keeps its VSID, and Linux and Windows lose each other while everything else goes on.
+        """Windows keeps its VSID, and Linux and Windows lose each other while everything else goes
+        on.
 
-        Where every Windows node took the new VNI and traffic passes, the limitation is gone, and the report is told so.
+        Where every Windows node took the new VNI and traffic passes, the limitation is gone, and
+        the report is told so.
         """
         delivery = self._delivered
         found = self._vsids()
@@ -114,7 +121,8 @@ class VniChange:
     def follow_the_procedure(self, *, because: str) -> None:
         """Carry out the documented procedure on every Windows node, one after the other.
 
-        Raises EnvironmentBroken with the first node that could not be emptied: its network stays, and those after it.
+        Raises EnvironmentBroken with the first node that could not be emptied: its network
+        stays, and those after it.
         """
         for node in self.windows:
             try:
@@ -131,7 +139,8 @@ class VniChange:
         )
 
     def heals(self, *, because: str) -> None:
-        """Windows has a network with the new VNI, all paths are open, and so are Services and DNS."""
+        """Windows has a network with the new VNI, all paths are open, and so are Services and
+        DNS."""
         self._demand(self._vsids(), self._delivered.vni, because)
         self.expect.matrix(open=self._paths, because=because)
         self._serve(because)
@@ -139,7 +148,8 @@ class VniChange:
     def put_back(self) -> None:
         """Restore what was changed and see that all is as before.
 
-        Raises EnvironmentBroken (what could not be restored), ControlBroken (a path that was open is not).
+        Raises EnvironmentBroken (what could not be restored), ControlBroken (a path that was
+        open is not).
         """
         if self.changed is None:
             return
@@ -173,9 +183,11 @@ class VniChange:
         return [*self._demo_pods.between, *self._demo_pods.among, *self._demo_pods.across]
 
     def _serve(self, because: str) -> None:
-        """Services and names work from Windows pods, if need be after their nodes' kube-proxy has started anew.
+        """Services and names work from Windows pods, if need be after their nodes' kube-proxy has
+        started anew.
 
-        Raises ControlBroken, EnvironmentBroken: no document says that they survive the procedure.
+        Raises ControlBroken, EnvironmentBroken: no document says that they survive the
+        procedure.
         """
         pairs = self.services(self._demo_pods)
         if not pairs:
@@ -213,7 +225,8 @@ class VniChange:
         return {node: self.vni.vsid(node) for node in self.windows}
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
-        """Every Windows node has this VSID; those that have not are decided each on its own.  Raises Nonconformance."""
+        """Every Windows node has this VSID; those that have not are decided each on its own.
+        Raises Nonconformance."""
         delivery = self._delivered
         claims = ", ".join(self.expect.context.claims) or "no claim"
         heads = {
@@ -239,7 +252,8 @@ class VniChange:
         )
 
     def _across(self) -> None:
-        """Windows to Windows across nodes: no document says what becomes of it, so it is recorded only."""
+        """Windows to Windows across nodes: no document says what becomes of it, so it is
+        recorded only."""
         # By what tells who answers, since a bare connection may be anybody's.
         attempts = [
             self.expect.attempt(source, target) for source, target in self._demo_pods.across

@@ -1,8 +1,9 @@
-"""What a run changes beyond its own namespaces, written down in the cluster before it is changed, and put back.
+"""What a run changes beyond its own namespaces, written down in the cluster before it is changed,
+and put back.
 
-One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it there, with all that is
-needed to restore the cluster.  What was changed bears a mark of the run: a journal is believed only as far as the
-marks confirm it.
+One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it
+there, with all that is needed to restore the cluster.  What was changed bears a mark of the run:
+a journal is believed only as far as the marks confirm it.
 """
 
 from conformance.journal.journalled import Journalled

@@ -1,4 +1,5 @@
-"""Who has cordoned a node: a run marks each node that it makes unschedulable, and lifts no cordon but its own."""
+"""Who has cordoned a node: a run marks each node that it makes unschedulable, and lifts no
+cordon but its own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,8 @@ LIFTED: Mapping[str, Any] = {
 
 
 def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """The patch; one that cordons a node also says on the node who did, so that it is known without the journal."""
+    """The patch; one that cordons a node also says on the node who did, so that it is known
+    without the journal."""
     unschedulable = (
         (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
     )

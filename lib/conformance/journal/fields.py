@@ -1,4 +1,5 @@
-"""Which fields a merge patch touches, what they held before, and how to put them back (RFC 7396)."""
+"""Which fields a merge patch touches, what they held before, and how to put them back (RFC
+7396)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class Field:
     ours: Content
     """What the change makes of it."""
     parents: int = 0
-    """How many of the path's first names held an object before; the others were made along with the field."""
+    """How many of the path's first names held an object before; the others were made along with
+    the field."""
 
     @property
     def label(self) -> str:
@@ -68,7 +70,8 @@ def content_at(obj: Any, path: Sequence[str]) -> Content:
 
 
 def putting_back(fields: Sequence[Field], current: Obj) -> dict[str, Any]:
-    """The merge patch that gives these fields what they held; objects made along with them go when they are empty."""
+    """The merge patch that gives these fields what they held; objects made along with them go
+    when they are empty."""
     patch: dict[str, Any] = {}
     gone = {field.path for field in fields if not field.before.present}
     for field in fields:
@@ -89,7 +92,8 @@ def _all_gone(current: Obj, parent: tuple[str, ...], gone: set[tuple[str, ...]])
 
 
 def _whole(wanted: Any, found: Any) -> Any:
-    """A value for a merge patch after which exactly ``wanted`` stands where ``found`` stands now."""
+    """A value for a merge patch after which exactly ``wanted`` stands where ``found`` stands
+    now."""
     if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
         return wanted
     return {name: None for name in found if name not in wanted} | {

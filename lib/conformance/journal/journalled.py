@@ -1,4 +1,5 @@
-"""Changes beyond the run's own namespaces: written to the journal before they are made, and put back at the end."""
+"""Changes beyond the run's own namespaces: written to the journal before they are made, and put
+back at the end."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from conformance.journal.retry import read, retry
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
+from conformance.kube.fields import value_at
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
@@ -38,8 +40,8 @@ class Journalled:
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
         """Change fields of an object by a JSON merge patch; returns it as the server now has it.
 
-        Raises JournalRefused (a secret, or too big for the journal: nothing was changed), EnvironmentBroken (no such
-        object, or the API server took it neither), LockLost.
+        Raises JournalRefused (a secret, or too big for the journal: nothing was changed),
+        EnvironmentBroken (no such object, or the API server took it neither), LockLost.
         """
         _refuse_secret(target, "patch")
         current = read(self.changes.kube, target, within=self.journal.within)
@@ -64,22 +66,17 @@ class Journalled:
                 resource_version=str(meta.get("resourceVersion") or ""),
             )
         )
-        if self.changes.dry_run:
-            self.changes.patch(target, merge_patch, why, foreign=True)
-            return current
         marking = with_mark(merge_patch, entry)
         made = self._act(entry, lambda: self.changes.patch(target, marking, why, foreign=True))
-        assert made is not None  # no dry run
         self.journal.mark(entry, "done")
-        return made
+        return made or current
 
     def create(self, obj: Obj, why: str) -> Obj | None:
-        """Create an object that no namespace of the run contains; restoring removes it.  Raises as ``patch`` does."""
+        """Create an object that no namespace of the run contains; restoring removes it.  Raises
+        as ``patch`` does."""
         target = reference(obj)
         _refuse_secret(target, "create")
         entry = self._write(self._entry("create", why, target))
-        if self.changes.dry_run:
-            return self.changes.create(obj, why, foreign=True)
         marked_body = with_mark(obj, entry)
 
         def create() -> Obj | None:
@@ -98,8 +95,8 @@ class Journalled:
                 return found
 
         made = self._act(entry, create)
-        assert made is not None  # no dry run
-        self.journal.mark(replace(entry, uid=str(made["metadata"].get("uid") or "")), "done")
+        uid = str(value_at(made, "metadata", "uid") or "")
+        self.journal.mark(replace(entry, uid=uid), "done")
         return made
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
@@ -121,11 +118,13 @@ class Journalled:
         self.close(entry)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
-        """Note, before the act, that healer ``name`` must be run with ``arguments`` unless the entry is closed.
+        """Note, before the act, that healer ``name`` must be run with ``arguments`` unless the
+        entry is closed.
 
-        The node that ``arguments`` name is marked first: an entry without a mark is not believed, and a mark without
-        an entry says that nothing had begun.  Raises JournalRefused for a healer that there is not: nobody could undo
-        it; EnvironmentBroken (no such node, or the API server took it not), ApiRefused, LockLost.
+        The node that ``arguments`` name is marked first: an entry without a mark is not
+        believed, and a mark without an entry says that nothing had begun.  Raises JournalRefused
+        for a healer that there is not: nobody could undo it; EnvironmentBroken (no such node, or
+        the API server took it not), ApiRefused, LockLost.
         """
         if name not in self.healers:
             raise JournalRefused(
@@ -141,8 +140,6 @@ class Journalled:
             "procedure", why, node, uid=uid, procedure=name, arguments=dict(arguments)
         )
         self._check()
-        if self.changes.dry_run:
-            return entry
         marking = with_mark({}, entry)
         within = self.journal.within
         retry(
@@ -157,10 +154,9 @@ class Journalled:
             raise
 
     def close(self, entry: Entry) -> None:
-        if not self.changes.dry_run:
-            self.journal.mark(entry, "closed")
-            if entry.act == "procedure" and entry.target:
-                unmark(self.changes, entry.target, entry.mark_name, within=self.journal.within)
+        self.journal.mark(entry, "closed")
+        if entry.act == "procedure" and entry.target:
+            unmark(self.changes, entry.target, entry.mark_name, within=self.journal.within)
         self._keys = [key for key in self._keys if key != entry.key]
 
     def restore(self) -> list[Restored]:
@@ -188,13 +184,12 @@ class Journalled:
         return entry
 
     def _write(self, entry: Entry) -> Entry:
-        if self.changes.dry_run:
-            return entry
         self._keys.append(entry.key)  # also when its writing fails: it may have arrived
         return self.journal.write(entry)
 
     def _act(self, entry: Entry, act: Callable[[], Obj | None]) -> Obj | None:
-        """Check, then make the change, in spite of hiccups; what was certainly not made needs no restoring."""
+        """Check, then make the change, in spite of hiccups; what was certainly not made needs no
+        restoring."""
         try:
             self._check()
         except Exception:

@@ -1,4 +1,5 @@
-"""How disruptive changes are made: noted first where a test makes them, plainly where a restore makes them."""
+"""How disruptive changes are made: noted first where a test makes them, plainly where a restore
+makes them."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -18,14 +19,16 @@ class Journalling(Protocol):
         """Delete a pod that its controller makes anew."""
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Note, before the act, that healer ``name`` must be run unless the entry, which is returned, is closed."""
+        """Note, before the act, that healer ``name`` must be run unless the entry, which is
+        returned, is closed."""
 
     def close(self, entry: Any) -> None:
         """Nothing of an entry is to be healed any more."""
 
 
 class Plainly:
-    """The same changes without a note, for healers: the entry that they heal stays open until they are through."""
+    """The same changes without a note, for healers: the entry that they heal stays open until
+    they are through."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes

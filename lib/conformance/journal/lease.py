@@ -1,9 +1,11 @@
-"""The run lock: a coordination Lease that keeps two runs from disrupting one cluster at the same time.
+"""The run lock: a coordination Lease that keeps two runs from disrupting one cluster at the same
+time.
 
-Whoever plans an exclusive test holds it from its first test to its last, and whoever puts back what dead runs changed
-while it does so.  A run that finds it taken waits, and stops when that takes too long.  A holder that does not renew it
-is as good as dead after the lease's own duration, measured on the clock of who looks (as client-go's leader election
-does), so that clocks need not agree; but never while one of its processes is known to live.
+Whoever plans an exclusive test holds it from its first test to its last, and whoever puts back
+what dead runs changed while it does so.  A run that finds it taken waits, and stops when that
+takes too long.  A holder that does not renew it is as good as dead after the lease's own
+duration, measured on the clock of who looks (as client-go's leader election does), so that
+clocks need not agree; but never while one of its processes is known to live.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ class LockTimings:
 
 
 class RunLock:
-    """One run's hold of the lock.  One process takes and renews it; every process of the run may :meth:`check` it."""
+    """One run's hold of the lock.  One process takes and renews it; every process of the run may
+    :meth:`check` it."""
 
     def __init__(
         self,
@@ -79,7 +82,8 @@ class RunLock:
         life: Callable[[Obj], Life] = lambda lease: Life.UNKNOWN,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``tell`` gets what everybody should read, ``progress`` what it waits for (``what: state``).
+        """``tell`` gets what everybody should read, ``progress`` what it waits for (``what:
+        state``).
 
         ``life`` says what is known of a lease's holder: death spares the wait for it to go stale, life forbids to take
         it even then (workers may go on where only the process that renewed it was killed).
@@ -102,7 +106,8 @@ class RunLock:
         self._keeper: threading.Thread | None = None
 
     def acquire(self, *, patient: bool = True) -> None:
-        """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no right to it.
+        """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no
+        right to it.
 
         ``patient``: also wait for a holder that is known to live.
         """
@@ -145,7 +150,8 @@ class RunLock:
             self._mine = self.check()  # still ours: somebody has only written to the object
 
     def release(self) -> None:
-        """Give it back; harmless when it is not held.  An error is reported: the next run will find it stale."""
+        """Give it back; harmless when it is not held.  An error is reported: the next run will
+        find it stale."""
         self._stop.set()
         if self._keeper:
             self._keeper.join()
@@ -167,7 +173,8 @@ class RunLock:
     def check(self) -> Obj:
         """The lease, read anew, while it is this run's.
 
-        Raises LockLost when it is not: then this run may change nothing beyond its own namespaces any more.
+        Raises LockLost when it is not: then this run may change nothing beyond its own
+        namespaces any more.
         """
         found = self.kube.find(
             RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
@@ -206,7 +213,8 @@ class RunLock:
         return who
 
     def _gone(self, found: Obj) -> bool:
-        """Whether the holder is none, dead, or has not renewed it for the lease's duration, as seen from here."""
+        """Whether the holder is none, dead, or has not renewed it for the lease's duration, as
+        seen from here."""
         if _holding(found) in ("", self.run.run):  # of an earlier hold that could not be given back
             return True
         life = self._life(found)
@@ -246,7 +254,8 @@ class RunLock:
         }
 
     def _put(self, old: Obj, spec: dict[str, Any]) -> Obj:
-        """Write it over exactly that version.  Raises ApiRefused (409) when it has changed meanwhile."""
+        """Write it over exactly that version.  Raises ApiRefused (409) when it has changed
+        meanwhile."""
         kept = {
             name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")
         }
@@ -298,7 +307,8 @@ def _holding(lease: Obj) -> str:
 
 
 def _on_its_way_out(refusal: ApiRefused) -> bool:
-    """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
+    """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in
+    a moment."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
     return refusal.forbidden and any(
         cause.get("reason") == "NamespaceTerminating" for cause in causes

@@ -1,6 +1,8 @@
-"""Whether a run is still alive: proved, where that is possible, by a lock file that all its processes hold.
+"""Whether a run is still alive: proved, where that is possible, by a lock file that all its
+processes hold.
 
-Everything that could outlive a run carries an annotation that says where the lock file is, and on which machine.
+Everything that could outlive a run carries an annotation that says where the lock file is, and
+on which machine.
 """
 
 import enum
@@ -20,8 +22,9 @@ _SEPARATOR = ":"
 _LOCK_FILE = re.compile(
     r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive"
 )
-"""In the report folder of a run (``run.directory``), or in the folder that a restoring process makes for it.  No other
-path is opened, whatever an annotation says: who may annotate objects is not known."""
+"""In the report folder of a run (``run.directory``), or in the folder that a restoring process
+makes for it.  No other path is opened, whatever an annotation says: who may annotate objects is
+not known."""
 
 
 class Life(enum.Enum):
@@ -38,7 +41,8 @@ def sign(lock_file: Path) -> str:
 
 
 def process(value: str) -> Life:
-    """What the lock file says that an annotation names: a lock that is free was given back by every process's death."""
+    """What the lock file says that an annotation names: a lock that is free was given back by
+    every process's death."""
     boot, _, path = value.partition(_SEPARATOR)
     if not boot or boot != _boot():
         return Life.UNKNOWN
@@ -74,8 +78,8 @@ def of_maker(obj: Obj) -> Life:
 def of(objects: Iterable[Obj]) -> Life:
     """What is known of a run from what it made.
 
-    No clock is asked: that of a run's machine and this one need not agree.  Whether a run of another machine still
-    renews its lease, one has to watch.
+    No clock is asked: that of a run's machine and this one need not agree.  Whether a run of
+    another machine still renews its lease, one has to watch.
     """
     signs = {of_maker(obj) for obj in objects}
     return next((life for life in (Life.ALIVE, Life.DEAD) if life in signs), Life.UNKNOWN)

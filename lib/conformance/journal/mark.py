@@ -1,8 +1,9 @@
 """The marks that a run leaves on what it changes, which decide whether its journal is believed.
 
-The mark is an annotation of the changed object: the run, and a hash of the journal entry.  It is written in the same
-request as the change, and taken away in the same request that puts the change back.  A procedure's mark is on its node
-from before it begins.  Whoever can write it may change the object anyway.
+The mark is an annotation of the changed object: the run, and a hash of the journal entry.  It is
+written in the same request as the change, and taken away in the same request that puts the
+change back.  A procedure's mark is on its node from before it begins.  Whoever can write it may
+change the object anyway.
 """
 
 import json
@@ -37,7 +38,8 @@ def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
 
 
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
-    """Return the fields of an object that hold this mark, as they are without it; none where it has no such mark."""
+    """Return the fields of an object that hold this mark, as they are without it; none where it
+    has no such mark."""
     marked = content_at(current, (*_ANNOTATIONS, name))
     fields = (
         [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)]
@@ -72,7 +74,8 @@ def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> 
 
 
 def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
-    """Return why an object does not confirm a journal entry; empty when it carries the entry's own mark.
+    """Return why an object does not confirm a journal entry; empty when it carries the entry's own
+    mark.
 
     ``as_noted``: read as the entry names it, and not where Calico stores it under another uid.
     """
@@ -91,10 +94,11 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
 
 
 def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
-    """Return why a journal entry is not to be acted upon; empty when its change is in force as the entry says.
+    """Return why a journal entry is not to be acted upon; empty when its change is in force as the
+    entry says.
 
-    It fits the tables, the object has the recorded uid, carries the entry's mark, and holds what the run wrote.
-    Raises ApiRefused, EnvironmentBroken.
+    It fits the tables, the object has the recorded uid, carries the entry's mark, and holds what
+    the run wrote. Raises ApiRefused, EnvironmentBroken.
     """
     target = entry.target
     why = refusal(entry)
@@ -119,7 +123,8 @@ KINDS = ("FelixConfiguration",)
 
 
 def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
-    """Where an object is read and put back: as it was noted, or where Calico stores it while its API server is away.
+    """Where an object is read and put back: as it was noted, or where Calico stores it while its
+    API server is away.
 
     Raises EnvironmentBroken as :func:`stored`, ApiRefused.
     """

@@ -1,6 +1,8 @@
-"""What other living runs have changed and not put back yet: it may have lost a path, and nothing else.
+"""What other living runs have changed and not put back yet: it may have lost a path, and nothing
+else.
 
-Nothing is read while all is well.  What cannot be read excuses nothing, nor does a run without an open change.
+Nothing is read while all is well.  What cannot be read excuses nothing, nor does a run without
+an open change.
 """
 
 import time
@@ -24,7 +26,8 @@ LOOK_EVERY = 1.0
 
 
 class OtherRuns:
-    """The changes of others on one cluster.  Remembers those that it saw open: one may end just before it is asked."""
+    """The changes of others on one cluster.  Remembers those that it saw open: one may end just
+    before it is asked."""
 
     exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run says what runs have left)"
 
@@ -42,7 +45,8 @@ class OtherRuns:
         self._doubt = doubt
         self._clock = clock
         self._seen: dict[tuple[str, str], tuple[float, Obj, Entry]] = {}
-        """Run and key of an entry to when it was open last (``time.monotonic``), and its journal."""
+        """Run and key of an entry to when it was open last (``time.monotonic``), and its
+        journal."""
 
     def look(self) -> None:
         """Remember which changes that could lose a path are open now."""
@@ -89,7 +93,8 @@ class OtherRuns:
         return ""
 
     def _lives(self, run: str, journal: Obj) -> bool:
-        """Whether a run lives; one of another machine does if it renews its run lock, or gives it back."""
+        """Whether a run lives; one of another machine does if it renews its run lock, or gives
+        it back."""
         lease = held_by(self._kube, run)
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:

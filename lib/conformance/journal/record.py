@@ -1,4 +1,5 @@
-"""One change as the journal keeps it: enough to put it back by a process that knows nothing else of the run."""
+"""One change as the journal keeps it: enough to put it back by a process that knows nothing else
+of the run."""
 
 import hashlib
 import json
@@ -25,7 +26,8 @@ class Entry:
     run: str = ""
     """The run that made the change; empty: an earlier release, which left no marks."""
     state: EntryState = "intended"
-    """``intended``: written before the change, which may or may not have been made; ``closed``: nothing is to do."""
+    """``intended``: written before the change, which may or may not have been made; ``closed``:
+    nothing is to do."""
     target: ObjectRef | None = None
     """What is changed; of a procedure the node that it is carried out on."""
     uid: str = ""
@@ -53,7 +55,8 @@ class Entry:
 
     @property
     def mark(self) -> str:
-        """Return the annotation's value: the run, and a hash of everything that restoring goes by."""
+        """Return the annotation's value: the run, and a hash of everything that restoring goes
+        by."""
         uid = "" if self.act == "create" else self.uid
         acted_on = replace(
             self, why="", state="intended", uid=uid, resource_version="", at="", worker=""

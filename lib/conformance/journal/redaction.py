@@ -1,4 +1,5 @@
-"""Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it may not be changed."""
+"""Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it
+may not be changed."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,16 +12,19 @@ _NAME = re.compile(
     r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$",
     re.I,
 )
-"""Ends of names whose text values are taken for secrets: ``DB_PASSWORD``, ``bearerToken``; not ``secretName``."""
+"""Ends of names whose text values are taken for secrets: ``DB_PASSWORD``, ``bearerToken``; not
+``secretName``."""
 REDACTED = "(redacted)"
 
 
 class JournalRefused(SuiteError):
-    """A change that may not be made, because its journal entry may not or cannot be written.  Nothing was changed."""
+    """A change that may not be made, because its journal entry may not or cannot be written.
+    Nothing was changed."""
 
 
 def secret_fields(value: Any, at: str = "") -> Iterator[str]:
-    """Where a value holds something that its name says is secret (environment variables included)."""
+    """Where a value holds something that its name says is secret (environment variables
+    included)."""
     if isinstance(value, Mapping):
         variable = value.get("name")
         if (

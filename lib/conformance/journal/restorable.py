@@ -1,7 +1,9 @@
-"""What the suite may restore: every kind, field, range of values and procedure that its own code changes.
+"""What the suite may restore: every kind, field, range of values and procedure that its own code
+changes.
 
-Anybody who may write ConfigMaps in the suite's namespace can write a journal.  An entry outside this table is never
-acted upon, and the suite makes no change that does not fit it.  A new disruption begins with a row here.
+Anybody who may write ConfigMaps in the suite's namespace can write a journal.  An entry outside
+this table is never acted upon, and the suite makes no change that does not fit it.  A new
+disruption begins with a row here.
 """
 
 import json
@@ -103,7 +105,8 @@ ROWS = (
 
 
 def refusal(entry: Entry) -> str:
-    """Return why the suite would never have made the change of an entry; empty when the entry fits the table."""
+    """Return why the suite would never have made the change of an entry; empty when the entry
+    fits the table."""
     row = _row(entry)
     if row is None:
         return "this suite makes no such change"
@@ -113,7 +116,8 @@ def refusal(entry: Entry) -> str:
 
 
 def by_hand(entry: Entry) -> str:
-    """Return the command that puts an entry back by hand; empty for an entry that does not fit the table."""
+    """Return the command that puts an entry back by hand; empty for an entry that does not fit
+    the table."""
     row = _row(entry)
     target = _target(entry)
     if row is None or target is None or refusal(entry) not in ("", OLD):
@@ -140,7 +144,8 @@ def by_hand(entry: Entry) -> str:
 
 
 def _target(entry: Entry) -> ObjectRef | None:
-    """What an entry is about; earlier releases named the node of a procedure among its arguments alone."""
+    """What an entry is about; earlier releases named the node of a procedure among its arguments
+    alone."""
     node = entry.arguments.get("node")
     old = (
         None

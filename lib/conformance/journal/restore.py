@@ -1,6 +1,8 @@
-"""Putting back what a journal says was changed: newest first, each field only while it holds our value, verified.
+"""Putting back what a journal says was changed: newest first, each field only while it holds our
+value, verified.
 
-An entry is acted upon only if the suite makes such changes (``restorable``) and the object confirms it (``mark``).
+An entry is acted upon only if the suite makes such changes (``restorable``) and the object
+confirms it (``mark``).
 """
 
 import enum
@@ -22,9 +24,11 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
-"""Name of a procedure to what undoes it, given the run that began it and its arguments; raises when it could not."""
+"""Name of a procedure to what undoes it, given the run that began it and its arguments; raises
+when it could not."""
 CONFLICTS = 5
-"""tries.  A field that is free but whose object changes under our hands is looked at again so often."""
+"""tries.  A field that is free but whose object changes under our hands is looked at again so
+often."""
 
 
 class Outcome(enum.StrEnum):
@@ -65,7 +69,8 @@ def restore(
     *,
     only: Callable[[Entry], bool] = lambda entry: True,
 ) -> list[Restored]:
-    """Put back every open entry (``only``: those of which it is true), newest first; closes what needs nothing more.
+    """Put back every open entry (``only``: those of which it is true), newest first; closes what
+    needs nothing more.
 
     Safe to repeat: what was already put back is found so.
     """
@@ -85,7 +90,8 @@ class _Restorer:
     healers: Healers
 
     def restore(self, entry: Entry) -> Restored:
-        """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
+        """Restore one entry.  An error is reported, not raised, so that the other entries are
+        restored nevertheless."""
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched,
             "create": self._created,

@@ -1,4 +1,5 @@
-"""Retries of requests that must succeed although the API server has short outages, within a deadline."""
+"""Retries of requests that must succeed although the API server has short outages, within a
+deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,8 +31,8 @@ def retry(
 ) -> T:
     """The result of ``act``, which must be safe to do twice.
 
-    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused at once when it
-    refuses for good.
+    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds,
+    ApiRefused at once when it refuses for good.
     """
 
     def attempt() -> _Later[T]:

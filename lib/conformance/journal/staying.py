@@ -11,21 +11,35 @@ SHOWN = 120
 """Characters of a value that a message shows."""
 
 
-def stays(entry: Entry) -> str:
-    """Return ``FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097 stays``.
+def described(entry: Entry) -> str:
+    """Return ``patch FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 ->
+    4097``."""
+    what = f"procedure {entry.procedure}" if entry.act == "procedure" else entry.act
+    target = entry.target.label if entry.target else ""
+    values = json.dumps(entry.arguments) if entry.arguments else _values(entry)
+    return f"{what} {target}: {values or entry.why}"
 
-    An entry that was noted, and of which it is not known whether the change was made, only may stay.
+
+def _values(entry: Entry) -> str:
+    return ", ".join(
+        f"{field.label} {shown(field, field.before)} -> {shown(field, field.ours)}"
+        for field in entry.fields
+    )
+
+
+def stays(entry: Entry) -> str:
+    """Return ``FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097
+    stays``.
+
+    An entry that was noted, and of which it is not known whether the change was made, only may
+    stay.
     """
     verb = "stays" if entry.state == "done" else "may stay (it is not known whether it was made)"
     if entry.act == "procedure":
         return f"{entry.procedure} {json.dumps(entry.arguments)} is not undone: {entry.why}"
     label = entry.target.label if entry.target else ""
     if entry.act == "patch":
-        values = ", ".join(
-            f"{field.label} {shown(field, field.before)} -> {shown(field, field.ours)}"
-            for field in entry.fields
-        )
-        return f"{label}: {values} {verb}"
+        return f"{label}: {_values(entry)} {verb}"
     return (
         f"{label}, which this suite made, {verb}"
         if entry.act == "create"

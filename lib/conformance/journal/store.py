@@ -1,4 +1,5 @@
-"""The ConfigMap that holds a run's journal: one data key per entry, so that no process writes over another's."""
+"""The ConfigMap that holds a run's journal: one data key per entry, so that no process writes
+over another's."""
 
 import datetime
 import json
@@ -12,6 +13,7 @@ from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.journal.record import Entry, EntryState, dump, load
 from conformance.journal.redaction import JournalRefused
 from conformance.journal.retry import read, retry
+from conformance.journal.staying import described
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
@@ -31,12 +33,20 @@ class Journal:
     """
 
     def __init__(
-        self, kube: Kube, run: Ownership, *, within: float, memory: Path | None = None
+        self,
+        kube: Kube,
+        run: Ownership,
+        *,
+        within: float,
+        memory: Path | None = None,
+        describe: Callable[[str], object] | None = None,
     ) -> None:
+        """``describe``: of a dry run, gets a line for each entry, of which none is written."""
         self.kube = kube
         self.run = run
         self.within = within
         self._memory = memory
+        self._describe = describe
         self.ref = ObjectRef(
             api_version="v1",
             kind="ConfigMap",
@@ -57,12 +67,16 @@ class Journal:
     def write(self, entry: Entry) -> Entry:
         """Write an entry, new or changed.
 
-        Raises JournalRefused when it does not fit (nothing was written), EnvironmentBroken when the API server did not
-        take it.
+        Raises JournalRefused when it does not fit (nothing was written), EnvironmentBroken when
+        the API server did not take it.
         """
         if not entry.at:
             now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             entry = replace(entry, at=now, worker=self.run.worker)
+        if self._describe:
+            if entry.state == "intended":
+                self._describe(f"journal: {described(entry)}")
+            return entry
         if entry.state != "intended":  # it was made, or is put back, whatever becomes of the note
             self._remember(entry)
         retry(
@@ -129,7 +143,8 @@ class Journal:
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
 
     def entries(self, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
-        """All entries in the order of their writing; from memory those that are open, where nobody answers.
+        """All entries in the order of their writing; from memory those that are open, where nobody
+        answers.
 
         For what cannot be read see :func:`entries_of`.
         """

@@ -1,7 +1,7 @@
 """How to reach a cluster and as whom: from a kubeconfig and context, or from inside a pod.
 
-Everything wrong with files and contexts is a UsageProblem of one line, before anything is contacted.  It does not look
-for ``~/.kube/config``: a cluster is used only when it is named.
+Everything wrong with files and contexts is a UsageProblem of one line, before anything is
+contacted.  It does not look for ``~/.kube/config``: a cluster is used only when it is named.
 """
 
 import base64
@@ -31,16 +31,19 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True)
 class Access:
-    """A way to a cluster; ``configuration`` is the official client's, ``where`` how messages name it."""
+    """A way to a cluster; ``configuration`` is the official client's, ``where`` how messages
+    name it."""
 
     where: str
     server: str
     user: str
     configuration: Any = field(repr=False)
     renew: Callable[[], None] | None = field(default=None, repr=False)
-    """Gets new credentials into ``configuration`` before they are due; None where there is no way to get any."""
+    """Gets new credentials into ``configuration`` before they are due; None where there is no
+    way to get any."""
     ends: datetime | None = None
-    """When its token or client certificate ends, where that can be read from it and nothing renews it."""
+    """When its token or client certificate ends, where that can be read from it and nothing
+    renews it."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,8 @@ def from_environment(environ: Mapping[str, str], context: str | None = None) -> 
 
 
 def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> Access:
-    """Access by the service account of the pod that this process runs in.  Raises UsageProblem outside a pod."""
+    """Access by the service account of the pod that this process runs in.  Raises UsageProblem
+    outside a pod."""
     host = environ.get("KUBERNETES_SERVICE_HOST")
     port = environ.get("KUBERNETES_SERVICE_PORT")
     token = account / "token"
@@ -204,18 +208,21 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
 
 
 RENEWED_EVERY = 60.0
-"""s.  Between two looks whether a credential plugin has to be run again.  The official client looks before each
-request, and takes a token that ends within 5 min for one that has ended: with tokens that live no longer than that, it
-runs the plugin for every request.  One that ends sooner than this is renewed when it is refused."""
+"""s.  Between two looks whether a credential plugin has to be run again.  The official client
+looks before each request, and takes a token that ends within 5 min for one that has ended: with
+tokens that live no longer than that, it runs the plugin for every request.  One that ends sooner
+than this is renewed when it is refused."""
 PLUGIN_WITHIN = 60.0
-"""s.  For a credential plugin that is asked what is wrong; one that waits for a person must be called beforehand."""
+"""s.  For a credential plugin that is asked what is wrong; one that waits for a person must be
+called beforehand."""
 
 
 PEM = rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
 VALIDITY = re.compile(
     rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL
 )
-"""A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280, 4.1.2.5)."""
+"""A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280,
+4.1.2.5)."""
 YEAR_WITH_CENTURY = 14
 """Digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are 20xx."""
 FILES = ("ssl_ca_cert", "cert_file", "key_file")
@@ -234,7 +241,8 @@ def end_of(token: str) -> datetime | None:
 
 
 def end_of_certificate(data: str | None, path: str | None) -> datetime | None:
-    """Return when a client certificate ends (``notAfter``, RFC 5280), the first of PEM in base64 or of a file.
+    """Return when a client certificate ends (``notAfter``, RFC 5280), the first of PEM in base64 or
+    of a file.
 
     None: there is no certificate, or its end cannot be read.
     """
@@ -275,7 +283,8 @@ def _has_credentials(configuration: Any) -> bool:
 
 
 def _why_no_credentials(plugin: Mapping[str, Any], folder: Path) -> str:
-    """Why a credential plugin gave nothing: it is run once more, since the official client only logs its errors."""
+    """Why a credential plugin gave nothing: it is run once more, since the official client only
+    logs its errors."""
     command = [str(plugin.get("command") or ""), *map(str, plugin.get("args") or [])]
     said = " ".join(command)
     info = {
@@ -399,7 +408,8 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
 
 
 _HIDDEN: dict[str, Any] = {}
-"""What the official client has written for TLS and nobody has read yet: open files by their paths."""
+"""What the official client has written for TLS and nobody has read yet: open files by their
+paths."""
 
 
 def _write_hidden(content: str | bytes, *_: Any, **__: Any) -> str:

@@ -1,4 +1,5 @@
-"""No change of this suite may lead a Windows node to a second block of addresses, or take the one that it has.
+"""No change of this suite may lead a Windows node to a second block of addresses, or take the one
+that it has.
 
 Calico counts a node's blocks within the pools that a request may use.  A pod that asks for another pool, or one that
 starts after its node's pool was disabled, gets its node a second block, whereupon Calico's CNI plugin for Windows
@@ -49,7 +50,8 @@ def danger(change: Change, run: Ownership) -> str:
 
 
 def _pool(change: Change, run: Ownership) -> str:
-    """A pool is changed only if it is the run's own, and only as long as nobody gets an address from it."""
+    """A pool is changed only if it is the run's own, and only as long as nobody gets an address
+    from it."""
     if not run.has_namespace(change.target.name):
         return (
             "it is not this run's pool, and Windows nodes may have their blocks in it; a pool of the run's own has a "
@@ -67,14 +69,16 @@ def _pool(change: Change, run: Ownership) -> str:
 
 
 def _leaves_pools(change: Change) -> bool:
-    """Whether a change of the operator's Installation is a merge patch that has nothing to do with its pools."""
+    """Whether a change of the operator's Installation is a merge patch that has nothing to do
+    with its pools."""
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     network = spec.get("calicoNetwork", {}) if isinstance(spec, Mapping) else None
     return change.verb == "patch" and isinstance(network, Mapping) and "ipPools" not in network
 
 
 def _for_linux_alone(body: Any) -> bool:
-    """Whether a pod, or the pods of a workload, can run on Linux nodes alone, as the object itself says."""
+    """Whether a pod, or the pods of a workload, can run on Linux nodes alone, as the object
+    itself says."""
     spec = body.get("spec") if isinstance(body, Mapping) else None
     spec = spec if isinstance(spec, Mapping) else {}
     pods = (spec.get("template") or {}).get("spec") or {} if "template" in spec else spec

@@ -60,7 +60,8 @@ def _response(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPRes
 
 
 def bound(manager: Any) -> None:
-    """Let a urllib3 PoolManager follow no redirection, and its connections keep :func:`deadline`."""
+    """Let a urllib3 PoolManager follow no redirection, and its connections keep
+    :func:`deadline`."""
     manager.urlopen = functools.partial(manager.urlopen, redirect=False)
     bounded = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():

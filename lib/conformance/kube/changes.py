@@ -1,4 +1,5 @@
-"""Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of done.
+"""Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of
+done.
 
 It does not journal or restore; whoever does wraps ``Changes.make``.
 """
@@ -32,6 +33,11 @@ def reference(obj: Obj, namespace: str | None = None) -> ObjectRef:
     )
 
 
+def pod_reference(pod: Obj) -> ObjectRef:
+    """What a pod is called, which may come from a list."""
+    return reference({"apiVersion": "v1", "kind": "Pod", **pod})
+
+
 class Changes:
     """Makes Change objects happen on one cluster on behalf of one run.  Thread-safe.
 
@@ -55,13 +61,14 @@ class Changes:
         self.uids: set[str] = set()
         """Of the objects that it has made."""
         self.kept: dict[ObjectRef, Obj] = {}
-        """Policies, Services and namespaces as the server took them, until it deletes them: others leave them alone."""
+        """Policies, Services and namespaces as the server took them, until it deletes them:
+        others leave them alone."""
 
     def make(self, change: Change) -> Obj | None:
         """Make it.
 
-        Returns the object as the server now has it; None for deletions, evictions and dry runs.  Raises GuardRefused,
-        ApiRefused, ApiUnreachable, MissingCapability (kind not served).
+        Returns the object as the server now has it; None for deletions, evictions and dry runs.
+         Raises GuardRefused, ApiRefused, ApiUnreachable, MissingCapability (kind not served).
         """
         target = change.target
         guarded = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN, guard.TIER)
@@ -156,8 +163,9 @@ class Changes:
     def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> bytes:
         """Create an object of Calico's API server, or replace the one that this run made before.
 
-        Its server-side apply answers 404 to objects that do not exist on v3.32.0 (projectcalico/calico#12841), and it
-        takes no YAML up to v3.21 (projectcalico/calico#4959).
+        Its server-side apply answers 404 to objects that do not exist on v3.32.0
+        (projectcalico/calico#12841), and it takes no YAML up to v3.21
+        (projectcalico/calico#4959).
         """
         target = change.target
         try:
@@ -227,7 +235,8 @@ class Changes:
         *,
         within: float,
     ) -> None:
-        """Delete an object and wait until it is gone.  Raises EnvironmentBroken with what still holds it."""
+        """Delete an object and wait until it is gone.  Raises EnvironmentBroken with what still
+        holds it."""
         self.delete(target, why)
         if not self.dry_run:
             self.waits.gone(target, within=within)
@@ -235,8 +244,9 @@ class Changes:
     def eviction_refusal(self, target: ObjectRef) -> str:
         """Why a pod may not be evicted now, in the server's words; empty: it may.
 
-        Asked by an eviction that the server only pretends to carry out (``dryRun=All``), which budgets are asked about
-        all the same; a dry run of the suite asks nothing.  Raises ApiRefused, ApiUnreachable.
+        Asked by an eviction that the server only pretends to carry out (``dryRun=All``), which
+        budgets are asked about all the same; a dry run of the suite asks nothing.  Raises
+        ApiRefused, ApiUnreachable.
         """
         if self.dry_run:
             return ""
@@ -264,8 +274,9 @@ class Changes:
     def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
         """Create a namespace of this run, or find it as this run made it.
 
-        One that was prepared for it is only looked for.  Raises UsageProblem when it exists and is not this run's,
-        EnvironmentBroken when it is being deleted, or was prepared and is gone.
+        One that was prepared for it is only looked for.  Raises UsageProblem when it exists and
+        is not this run's, EnvironmentBroken when it is being deleted, or was prepared and is
+        gone.
         """
         found = self.kube.find("v1", "Namespace", name)
         if self.run.prefix:

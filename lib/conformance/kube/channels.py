@@ -1,7 +1,8 @@
-"""The WebSocket under an exec: connecting with a deadline, the channels of v5/v4.channel.k8s.io, the exit status.
+"""The WebSocket under an exec: connecting with a deadline, the channels of v5/v4.channel.k8s.io,
+the exit status.
 
-Own code on websocket-client because the official client's ``stream()`` is not thread-safe, has no connect time-out and
-loses exit codes.
+Own code on websocket-client because the official client's ``stream()`` is not thread-safe, has
+no connect time-out and loses exit codes.
 """
 
 import contextlib
@@ -39,14 +40,17 @@ NO_SUCH_PROGRAM = (
 )  # fmt: skip
 """Texts of container runtimes (runc, hcsshim) that say so, in lower case.
 
-Every other error may pass.  API servers from 1.30 on accept the WebSocket before they dial the kubelet, so that a
-kubelet that does not answer, a proxy that is replaced and a stream that is cut in its middle are told on the error
-channel as well (StreamTranslatorHandler of kube-apiserver).
+Every other error may pass.  API servers from 1.30 on accept the WebSocket before they dial the
+kubelet, so that a kubelet that does not answer, a proxy that is replaced and a stream that is
+cut in its middle are told on the error channel as well (StreamTranslatorHandler of
+kube-apiserver).
 """
 NOT_RUNNING = "the container is not running"
-"""How a reason begins that the pod's status explains before long: its container ended, and may be started again."""
+"""How a reason begins that the pod's status explains before long: its container ended, and may
+be started again."""
 BROKE_ON_ITS_WAY = "the exec broke between the API server and the command"
-"""How a reason begins that says nothing about the command: kubelet, container runtime or a proxy failed."""
+"""How a reason begins that says nothing about the command: kubelet, container runtime or a proxy
+failed."""
 
 
 class ExecBroken(ProbeBroken):
@@ -86,7 +90,8 @@ def connect(
     stdin: bool,
     within: float,
 ) -> Any:
-    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken, ApiGone.
+    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken,
+    ApiGone.
 
     Asks once more with new credentials where those in use have run out.
     """

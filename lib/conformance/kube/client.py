@@ -1,8 +1,10 @@
-"""Requests to the API server: plain dicts in and out, a time-out on every one, one clear error for each way to fail.
+"""Requests to the API server: plain dicts in and out, a time-out on every one, one clear error for
+each way to fail.
 
-Uses the official client for what it knows best (credentials, TLS, proxies, connection pool) and none of its models:
-they reject whole lists for one odd object.  Its own retries are off; reads and throttled requests are repeated here,
-inside a deadline, and the last error is kept.  Thread-safe.
+Uses the official client for what it knows best (credentials, TLS, proxies, connection pool) and
+none of its models: they reject whole lists for one odd object.  Its own retries are off; reads
+and throttled requests are repeated here, inside a deadline, and the last error is kept.
+Thread-safe.
 """
 
 import contextlib
@@ -42,8 +44,9 @@ PAUSE = 0.25
 
 
 UNAUTHORIZED = 10.0
-"""s.  For so long a request is repeated whose credentials were taken before and are not now: a webhook that knows
-tokens may be away for a moment.  Then the run ends, and what it still asks is tried once."""
+"""s.  For so long a request is repeated whose credentials were taken before and are not now: a
+webhook that knows tokens may be away for a moment.  Then the run ends, and what it still asks is
+tried once."""
 
 
 def preload() -> None:
@@ -68,7 +71,8 @@ def _version() -> str:
 
 
 class Kube:
-    """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of every request."""
+    """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of
+    every request."""
 
     def __init__(
         self,
@@ -78,7 +82,8 @@ class Kube:
         read_only: bool = False,
         reach: Reach | None = None,
     ) -> None:
-        """``read_only``: refuse every request that could change something (dry runs).  ``reach``: shared by a run."""
+        """``read_only``: refuse every request that could change something (dry runs).
+        ``reach``: shared by a run."""
         self.access = access
         self.timings = timings or load_timings().run
         self.test = ""
@@ -97,7 +102,8 @@ class Kube:
         self.discovery = Discovery(self.read)
 
     def _pools(self) -> Any:
-        """The official client, with connections that end in time and take a client's key from memory."""
+        """The official client, with connections that end in time and take a client's key from
+        memory."""
         from kubernetes.client.api_client import (
             ApiClient,  # slow to import: only when a cluster is used
         )
@@ -118,7 +124,8 @@ class Kube:
         self._api.close()
 
     def renew_credentials(self, refused: str) -> bool:
-        """Get new credentials where a plugin gives them; whether there are others now than those ``refused``.
+        """Get new credentials where a plugin gives them; whether there are others now than those
+        ``refused``.
 
         ``refused`` is the Authorization header of the request that was answered 401.
         """
@@ -137,7 +144,8 @@ class Kube:
         )
 
     def headers(self) -> dict[str, str]:
-        """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request carries them."""
+        """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request
+        carries them."""
         headers = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
         with self._lock:  # the refresh hook runs a credential plugin and is not thread-safe
             token = self._authorization()
@@ -157,10 +165,11 @@ class Kube:
     ) -> bytes:
         """The answer's body, a JSON object.
 
-        Raises ApiRefused for an error status and for an answer that no API server gives, ApiUnreachable when no answer
-        came (ApiGone: for too long, or the run was interrupted).  ``repeat``: also repeat after transport errors and
-        5xx (default: for GET only).  429 is always repeated, since nothing was done, and so is 401 where the
-        credentials were taken before; if it lasts, the run ends, and is answered 401 at once from then on.
+        Raises ApiRefused for an error status and for an answer that no API server gives,
+        ApiUnreachable when no answer came (ApiGone: for too long, or the run was interrupted).
+         ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is
+        always repeated, since nothing was done, and so is 401 where the credentials were taken
+        before; if it lasts, the run ends, and is answered 401 at once from then on.
         """
         return self._ask(
             method,
@@ -173,7 +182,8 @@ class Kube:
         )
 
     def read(self, path: str, *, needed: str = "", **query: str) -> Any:
-        """The JSON object that a GET answers with; ``needed``: a field without which it is no API server's."""
+        """The JSON object that a GET answers with; ``needed``: a field without which it is no
+        API server's."""
         return self._ask(
             "GET", path, functools.partial(answers.document, needed=needed), query=query
         )
@@ -189,7 +199,8 @@ class Kube:
         content_type: str = "application/json",
         repeat: bool | None = None,
     ) -> T:
-        """What ``parse`` makes of the answer's body, given the request's name to raise ApiRefused with."""
+        """What ``parse`` makes of the answer's body, given the request's name to raise
+        ApiRefused with."""
         name = f"{method} {path}"
         repeat = method == "GET" if repeat is None else repeat
         if method != "GET" and not path.startswith(REVIEWS):
@@ -273,7 +284,8 @@ class Kube:
         return error
 
     def is_reachable(self) -> bool:
-        """Whether the API server answers now, and no gateway for it; asked once, also when it was given up."""
+        """Whether the API server answers now, and no gateway for it; asked once, also when it
+        was given up."""
         try:
             url = f"{self.access.configuration.host}/version"
             answer = self._call("GET", url, None, "", self.timings.api_connect)
@@ -285,7 +297,8 @@ class Kube:
     def _lost(
         self, name: str, error: Exception, asked: float, tries: int, seconds: float
     ) -> ApiUnreachable:
-        """The error for a request that got no answer.  Raises ``error`` where it is a mistake of the suite's own."""
+        """The error for a request that got no answer.  Raises ``error`` where it is a mistake of
+        the suite's own."""
         from urllib3.exceptions import HTTPError  # comes with the client
 
         if (
@@ -305,7 +318,8 @@ class Kube:
         )
 
     def interrupt(self, seconds: float) -> None:
-        """The run was interrupted: only this thread and new ones may ask, for so many seconds; watches of others end.
+        """The run was interrupted: only this thread and new ones may ask, for so many seconds;
+        watches of others end.
 
         Takes no lock: it is called by handlers of signals.
         """
@@ -431,7 +445,8 @@ class Kube:
     ) -> Iterator[Obj]:
         """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
 
-        Ends when the time is over or the server ends it; raises ApiRefused (410: list again), ApiUnreachable.
+        Ends when the time is over or the server ends it; raises ApiRefused (410: list again),
+        ApiUnreachable.
         """
         from urllib3.exceptions import HTTPError, ReadTimeoutError  # comes with the client
 
@@ -479,7 +494,8 @@ class Kube:
             answer.response.close()
 
     def _watch(self, name: str, url: str, seconds: float) -> Any:
-        """The answer to a watch, open; None: there was none for so long.  Raises ApiRefused and urllib3's errors."""
+        """The answer to a watch, open; None: there was none for so long.  Raises ApiRefused and
+        urllib3's errors."""
         from urllib3.exceptions import ReadTimeoutError  # comes with the client
 
         try:
@@ -501,7 +517,8 @@ class Kube:
         previous: bool = False,
         head: int | None = None,
     ) -> str:
-        """A container's log: the last ``tail`` lines, at most ``since`` seconds old; of it the first ``head`` bytes."""
+        """A container's log: the last ``tail`` lines, at most ``since`` seconds old; of it the
+        first ``head`` bytes."""
         query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
         query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}
         query |= {"previous": "true"} if previous else {}
@@ -510,7 +527,8 @@ class Kube:
         return self._ask("GET", path, lambda data, _: data.decode(errors="replace"), query=query)
 
     def version(self) -> Obj:
-        """``/version``, as first contact.  Raises ClusterUnusable with one line that says what is wrong and where."""
+        """``/version``, as first contact.  Raises ClusterUnusable with one line that says what
+        is wrong and where."""
         try:
             found: Obj = json.loads(self.request("GET", "/version", repeat=False))
         except (ApiUnreachable, ApiRefused) as error:
@@ -532,7 +550,8 @@ class _Failed:
 
 
 def _event(line: bytes, name: str) -> Obj:
-    """Return an event of a watch.  Raises ApiRefused for one that says what is wrong, and for a line that is none."""
+    """Return an event of a watch.  Raises ApiRefused for one that says what is wrong, and for a
+    line that is none."""
     event: Obj = answers.document(line, name, "object")
     if event.get("type") == "ERROR":
         status = event.get("object") or {}

@@ -1,4 +1,5 @@
-"""Which groups, versions and kinds a cluster serves, asked when first needed and then remembered."""
+"""Which groups, versions and kinds a cluster serves, asked when first needed and then
+remembered."""
 
 import threading
 from collections.abc import Callable
@@ -54,7 +55,8 @@ class Discovery:
             return self._versions
 
     def kinds(self, api_version: str) -> dict[str, Resource]:
-        """Kinds of a group-version; empty when it is not served, or is registered but its server does not answer."""
+        """Kinds of a group-version; empty when it is not served, or is registered but its server
+        does not answer."""
         with self._lock:
             if api_version not in self._kinds:
                 self._kinds[api_version] = self._load(api_version)

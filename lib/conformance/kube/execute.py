@@ -1,4 +1,5 @@
-"""One command in one pod, to its end: bytes and an exit code, or ExecBroken with everything that was seen."""
+"""One command in one pod, to its end: bytes and an exit code, or ExecBroken with everything that
+was seen."""
 
 import time
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """No change of this suite may reach beyond its run: what a Change must satisfy before it is made.
 
-A cluster-scoped policy is only made when its own selection, read from the object, is limited to the run's namespaces:
-the example policies in Calico's documents, with ``selector: all()``, would cut off every pod of the cluster.
-It judges selections only where it can prove the limit; a form that it cannot read is refused.
-What may cost a Windows node its network is refused whatever a change declares (:mod:`conformance.kube.address_guard`).
+A cluster-scoped policy is only made when its own selection, read from the object, is limited to
+the run's namespaces: the example policies in Calico's documents, with ``selector: all()``, would
+cut off every pod of the cluster. It judges selections only where it can prove the limit; a form
+that it cannot read is refused. What may cost a Windows node its network is refused whatever a
+change declares (:mod:`conformance.kube.address_guard`).
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
 TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
-"""Selects no namespace at all: one without an allowing profile denies a node everything but failsafe ports."""
+"""Selects no namespace at all: one without an allowing profile denies a node everything but
+failsafe ports."""
 GUARDED = (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED)
 """Kinds that are judged by what they select, wherever they are."""
 FOR_HOSTS = ("applyOnForward", "preDNAT", "doNotTrack")
@@ -150,7 +152,8 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
 
 
 def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    """Whether a Calico selector can only match the run: proved from its structure, False when it cannot be read."""
+    """Whether a Calico selector can only match the run: proved from its structure, False when it
+    cannot be read."""
 
     def within(key: str, values: frozenset[str]) -> bool:
         return bool(values) and all(_ours(key, value, keys, run) for value in values)
@@ -178,5 +181,6 @@ def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
 def _ours(
     key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False
 ) -> bool:
-    """Whether namespaces of that name, or with that prefix, are the run's, and none is its standing watch's."""
+    """Whether namespaces of that name, or with that prefix, are the run's, and none is its
+    standing watch's."""
     return key in keys and run.has_namespace(value) and not run.is_watched(value, prefix=prefix)

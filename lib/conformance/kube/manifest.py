@@ -27,7 +27,8 @@ def load(path: Path) -> list[Obj]:
 
 
 def read(path: Path) -> list[Any]:
-    """The documents of a YAML file, in order, whatever they are.  Raises UsageProblem with file and line."""
+    """The documents of a YAML file, in order, whatever they are.  Raises UsageProblem with file
+    and line."""
     try:
         return [item for item in yaml.load_all(path.read_text(), _LOADER) if item is not None]
     except OSError as error:

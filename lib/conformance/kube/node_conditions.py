@@ -1,6 +1,7 @@
 """What a Node says of itself: whether it is Ready, whom it takes, and why not.
 
-Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual Node administration".
+Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual Node
+administration".
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def not_ready(node: dict[str, Any]) -> str:
-    """Status, reason and message of its condition Ready, or its taint; empty: it is Ready, or does not tell."""
+    """Status, reason and message of its condition Ready, or its taint; empty: it is Ready, or
+    does not tell."""
     for found in list_at(node, "status", "conditions"):
         if found.get("type") == "Ready" and found.get("status") != "True":
             return f"Ready {found.get('status')}, {found.get('reason')}: {found.get('message')}"
@@ -49,7 +51,8 @@ def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]
 
 
 def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """``cordoned``, or its taint, where no new pod with these tolerations gets there; empty: one may."""
+    """``cordoned``, or its taint, where no new pod with these tolerations gets there; empty: one
+    may."""
     spec = node.get("spec") or {}
     if spec.get("unschedulable") and not tolerated(CORDON, tolerations):
         return "cordoned"
@@ -62,7 +65,8 @@ def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> st
 
 
 def may_take(node: dict[str, Any], spec: Mapping[str, Any]) -> bool:
-    """Whether a pod with this spec is made for the node, by its node selector and the names that it wants."""
+    """Whether a pod with this spec is made for the node, by its node selector and the names that
+    it wants."""
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
     names = [
         name

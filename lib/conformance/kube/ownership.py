@@ -1,4 +1,5 @@
-"""Whose a thing is: the labels on everything that a run creates, and the names of its namespaces."""
+"""Whose a thing is: the labels on everything that a run creates, and the names of its
+namespaces."""
 
 import contextlib
 import copy
@@ -7,32 +8,39 @@ from dataclasses import dataclass
 from typing import Any
 
 RUN_LABEL = "calico-conformance/run"
-"""On every object of a run, its namespaces and pods included: what selectors of cluster-scoped policies must name."""
+"""On every object of a run, its namespaces and pods included: what selectors of cluster-scoped
+policies must name."""
 WORKER_LABEL = "calico-conformance/worker"
 PROCESS_ANNOTATION = "calico-conformance/process"
 """How one can tell whether the run is still alive; see conformance.journal.liveness."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
 """On a node that a run has made unschedulable: which run."""
 CHANGE_ANNOTATION = "calico-conformance/change-"
-"""How the name of the mark begins that a run leaves on what it changes; the key of its journal entry follows."""
+"""How the name of the mark begins that a run leaves on what it changes; the key of its journal
+entry follows."""
 WATCH = "watch"
-"""In the place of a worker's name: the standing watch, whose namespace no policy of a test may select."""
+"""In the place of a worker's name: the standing watch, whose namespace no policy of a test may
+select."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 SYSTEM_NAMESPACE = "calico-conformance-system"
 """Where runs keep what must outlive them."""
 HOLDS_LABEL = "calico-conformance/holds"
-"""On SYSTEM_NAMESPACE where manifests/rbac has made it: the roles in it are lost with it, so that no run removes it."""
+"""On SYSTEM_NAMESPACE where manifests/rbac has made it: the roles in it are lost with it, so
+that no run removes it."""
 NAMESPACE_PREFIX = "calico-demo-"
 WORKERS = "gw"
-"""Beginning of xdist's names of workers, whose first one's prepared namespaces a run without workers uses."""
+"""Beginning of xdist's names of workers, whose first one's prepared namespaces a run without
+workers uses."""
 STORED_METADATA = "projectcalico.org/metadata"
-"""Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and Calico's API server: as
-JSON, the metadata that the user gave.  The stored object itself has none of the user's labels and annotations, or all
-of them, by Calico's version (libcalico-go, lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
+"""Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and
+Calico's API server: as JSON, the metadata that the user gave.  The stored object itself has none
+of the user's labels and annotations, or all of them, by Calico's version (libcalico-go,
+lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
 
 
 def removed_by_hand(run: str) -> str:
-    """The commands that remove all that a run has made; tiers last, since none that has a policy can be deleted."""
+    """The commands that remove all that a run has made; tiers last, since none that has a policy
+    can be deleted."""
     label = f"{RUN_LABEL}={run}"
     return (
         f"kubectl delete namespace,globalnetworkpolicy -l {label} && kubectl delete tier -l {label}"
@@ -68,8 +76,8 @@ class Ownership:
     process: str = ""
     """Value of PROCESS_ANNOTATION on everything this worker creates; empty: none."""
     prefix: str = ""
-    """What the names of the namespaces begin with that the cluster's owner has prepared for the run; empty: the run
-    makes its own."""
+    """What the names of the namespaces begin with that the cluster's owner has prepared for the
+    run; empty: the run makes its own."""
 
     @property
     def base(self) -> str:
@@ -78,7 +86,8 @@ class Ownership:
 
     @property
     def namespace(self) -> str:
-        """The worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of those prepared."""
+        """The worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of
+        those prepared."""
         return (
             f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
         )
@@ -93,7 +102,8 @@ class Ownership:
         return bool(name) and str(name).startswith(f"{self.base}-")
 
     def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
-        """Whether a namespace, or one of those with that prefix, is the standing watch's, and another process asks."""
+        """Whether a namespace, or one of those with that prefix, is the standing watch's, and
+        another process asks."""
         watch = f"{self.base}-{WATCH}"
         return self.worker != WATCH and (
             f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}"))
@@ -126,7 +136,8 @@ class Ownership:
 
 
 class Shared(Ownership):
-    """What all runs share: labelled as this suite's and as no run's, so that no run's clearing up takes it away."""
+    """What all runs share: labelled as this suite's and as no run's, so that no run's clearing
+    up takes it away."""
 
     @property
     def labels(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Namespaces that a cluster's owner has prepared for runs with ``--namespaces-prefix``.
 
-Which they are, whether a run may use them, and how it leaves them.  A run neither makes nor deletes nor labels one.
+Which they are, whether a run may use them, and how it leaves them.  A run neither makes nor
+deletes nor labels one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +41,8 @@ HOLDS = "probes"
 
 
 def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
-    """The namespaces that a run with so many workers uses, with the labels that policies select them by.
+    """The namespaces that a run with so many workers uses, with the labels that policies select
+    them by.
 
     Raises UsageProblem where no names can begin so.
     """
@@ -62,7 +64,8 @@ def command(prefix: str, workers: int) -> str:
 
 
 def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
-    """How many workers can use the namespaces with a prefix, and what is wrong with the first that cannot be used.
+    """How many workers can use the namespaces with a prefix, and what is wrong with the first that
+    cannot be used.
 
     Raises ApiRefused, ApiUnreachable.
     """
@@ -113,7 +116,8 @@ def _occupied(prefix: str, pods: list[Obj]) -> str:
 def objects_of(
     kube: Kube, namespaces: Iterable[str], run: str = "", kinds: Iterable[tuple[str, str]] = MADE
 ) -> Iterator[Obj]:
-    """What a run (empty: any) has made in namespaces and is still there.  Raises ApiRefused, ApiUnreachable."""
+    """What a run (empty: any) has made in namespaces and is still there.  Raises ApiRefused,
+    ApiUnreachable."""
     labels = f"{MANAGED_BY[0]}={MANAGED_BY[1]},{f'{RUN_LABEL}={run}' if run else RUN_LABEL}"
     for namespace in namespaces:
         for api_version, kind in kinds:
@@ -128,7 +132,8 @@ def of_prefix(kube: Kube, prefix: str) -> list[str]:
 
 
 def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
-    """Create the object by which a run holds a namespace.  Raises EnvironmentBroken where another run's is there."""
+    """Create the object by which a run holds a namespace.  Raises EnvironmentBroken where
+    another run's is there."""
     try:
         changes.create(obj, why, namespace=namespace)
     except ApiRefused as refusal:

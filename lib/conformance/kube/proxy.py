@@ -1,4 +1,5 @@
-"""The proxy between the suite and an API server: which connections go through it, and what its failures are called."""
+"""The proxy between the suite and an API server: which connections go through it, and what its
+failures are called."""
 
 import base64
 import ipaddress
@@ -93,7 +94,8 @@ def name(configuration: Any) -> str:
 def websocket_options(configuration: Any) -> dict[str, Any]:
     """Return websocket-client's options for the same proxy, or for none.
 
-    Without a proxy's name it would read one from the environment, and without exceptions those of the environment.
+    Without a proxy's name it would read one from the environment, and without exceptions those
+    of the environment.
     """
     if not configuration.proxy:
         return {"http_proxy_host": NO_HOST, "http_proxy_port": 1, "http_no_proxy": ["*"]}

@@ -1,9 +1,10 @@
 """Whether there is still somebody to ask, and whether anything may be asked.
 
-A silence of the API server is one, whichever of the run's processes notices it.  After so long a silence it is gone for
-the rest of the run: what would still be asked of it fails at once, so that a run whose cluster has vanished ends with a
-report of what it had decided, and not with every test's own patience in turn.  A run that was interrupted asks only
-what its clearing up needs, and that for a short time.
+A silence of the API server is one, whichever of the run's processes notices it.  After so long a
+silence it is gone for the rest of the run: what would still be asked of it fails at once, so
+that a run whose cluster has vanished ends with a report of what it had decided, and not with
+every test's own patience in turn.  A run that was interrupted asks only what its clearing up
+needs, and that for a short time.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ from conformance.errors import EnvironmentBroken, lack_of_files
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
-"""s.  Between two questions without an answer, after which they are no longer one silence; no request takes longer."""
+"""s.  Between two questions without an answer, after which they are no longer one silence; no
+request takes longer."""
 
 
 class ApiGone(ApiUnreachable, EnvironmentBroken):
@@ -54,12 +56,14 @@ class Reach:
 
     @property
     def was_gone(self) -> str:
-        """The same of an API server that came back when no test was left; empty: it was there all the while."""
+        """The same of an API server that came back when no test was left; empty: it was there
+        all the while."""
         return self._read("was-gone")
 
     @property
     def ended(self) -> str:
-        """Why no test of the run can decide anything any more, in one line; empty while some can."""
+        """Why no test of the run can decide anything any more, in one line; empty while some
+        can."""
         return self._read("ended")
 
     @property
@@ -81,7 +85,8 @@ class Reach:
             fresh.replace(self._folder / name)
 
     def end(self, why: str, *, unusable: bool = False, gone: bool = False) -> None:
-        """No test of the run can decide anything any more; the first reason counts.  Clearing up may still ask.
+        """No test of the run can decide anything any more; the first reason counts.  Clearing up
+        may still ask.
 
         ``unusable``: since this machine lacks something.  ``gone``: there is nobody left to ask, either.
         """

@@ -1,4 +1,5 @@
-"""What the API server said no to, and what never reached it.  Neither says anything about the cluster's conformance."""
+"""What the API server said no to, and what never reached it.  Neither says anything about the
+cluster's conformance."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ PASSING = (429, 500, 502, 503, 504)
 
 
 class ApiRefused(SuiteError):
-    """A request that the API server answered with an error; ``status`` is its ``Status`` object if it sent one."""
+    """A request that the API server answered with an error; ``status`` is its ``Status`` object
+    if it sent one."""
 
     def __init__(
         self,
@@ -32,11 +34,13 @@ class ApiRefused(SuiteError):
         self.retry_after = 0.0
         """Seconds for which the server asks to be left alone."""
         self.tries = 1
-        """How often it was asked; one of the earlier tries may have done what the server was in trouble with."""
+        """How often it was asked; one of the earlier tries may have done what the server was in
+        trouble with."""
 
     @classmethod
     def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
-        """Built from a response: the ``Status`` object when the body holds one, else the first line of the body."""
+        """Built from a response: the ``Status`` object when the body holds one, else the first
+        line of the body."""
         try:
             status = json.loads(body)
         except (ValueError, RecursionError):
@@ -55,7 +59,8 @@ class ApiRefused(SuiteError):
     def repeated(
         self, tries: int, seconds: float, kind: type[ApiRefused] | None = None
     ) -> ApiRefused:
-        """This refusal, of another kind where one is given, as the last of so many answers to the same request."""
+        """This refusal, of another kind where one is given, as the last of so many answers to
+        the same request."""
         again = (
             kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
         )
@@ -66,7 +71,8 @@ class ApiRefused(SuiteError):
 
     @property
     def explained(self) -> str:
-        """The message with what the server says about its causes, such as the name of a PodDisruptionBudget."""
+        """The message with what the server says about its causes, such as the name of a
+        PodDisruptionBudget."""
         causes = (self.status.get("details") or {}).get("causes") or []
         return " ".join(
             [self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))]
@@ -74,7 +80,8 @@ class ApiRefused(SuiteError):
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may be answered before long: too many requests, or a server in trouble."""
+        """Whether the same request may be answered before long: too many requests, or a server
+        in trouble."""
         return self.code in PASSING
 
     @property
@@ -94,7 +101,8 @@ class ApiRefused(SuiteError):
 
 
 class NoApiServer(ApiRefused):
-    """An answer that no Kubernetes API server gives: a gateway's page or redirection.  It counts as 502 Bad Gateway."""
+    """An answer that no Kubernetes API server gives: a gateway's page or redirection.  It counts
+    as 502 Bad Gateway."""
 
     def __init__(self, what: str, request: str) -> None:
         super().__init__(
@@ -104,7 +112,8 @@ class NoApiServer(ApiRefused):
 
 
 class ApiUnreachable(SuiteError):
-    """No answer from the API server within the time given; ``last`` is what came of the last of ``tries`` requests."""
+    """No answer from the API server within the time given; ``last`` is what came of the last of
+    ``tries`` requests."""
 
     def __init__(self, request: str, tries: int, seconds: float, last: BaseException | str) -> None:
         super().__init__(

@@ -29,7 +29,8 @@ class Right:
 
 
 def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
-    """Those of ``rights`` that the API server says we do not have (SelfSubjectAccessReview), in order."""
+    """Those of ``rights`` that the API server says we do not have (SelfSubjectAccessReview), in
+    order."""
 
     def allowed(right: Right) -> bool:
         resource, _, sub = right.resource.partition("/")

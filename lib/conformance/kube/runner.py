@@ -1,6 +1,8 @@
-"""A user of the suite's own on a cluster, and a kubeconfig with its token and nothing of who made it.
+"""A user of the suite's own on a cluster, and a kubeconfig with its token and nothing of who made
+it.
 
-It is what ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfig written by hand come to.
+It is what ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfig written by hand
+come to.
 """
 
 import base64
@@ -103,7 +105,8 @@ def user_of(role: str, beside: Sequence[str]) -> tuple[str, list[Obj]]:
 
 
 def user_of_prefix(prefix: str, workers: int) -> tuple[str, list[Obj]]:
-    """The ServiceAccount of runs with ``--namespaces-prefix``, and what makes it, their namespaces and its roles there.
+    """The ServiceAccount of runs with ``--namespaces-prefix``, and what makes it, their namespaces
+    and its roles there.
 
     Raises UsageProblem where no names can begin so.
     """

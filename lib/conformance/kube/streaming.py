@@ -1,7 +1,8 @@
 """A long-lived command in a pod: lines in, lines out, until either side ends it.
 
-Each stream has one thread that owns its socket: a TLS connection may not be read and written by two threads at once.
-Callers hand lines to :meth:`ExecStream.send`; what comes back is given to the callbacks from the stream's thread.
+Each stream has one thread that owns its socket: a TLS connection may not be read and written by
+two threads at once. Callers hand lines to :meth:`ExecStream.send`; what comes back is given to
+the callbacks from the stream's thread.
 """
 
 import os
@@ -24,7 +25,8 @@ KEEP = 65536
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """How a stream ended: ``exit_code`` None when no status arrived, ``problem`` what broke ("": nothing)."""
+    """How a stream ended: ``exit_code`` None when no status arrived, ``problem`` what broke ("":
+    nothing)."""
 
     exit_code: int | None
     problem: str
@@ -32,10 +34,12 @@ class ExecEnd:
 
 
 class ExecStream:
-    """A running command.  ``on_line`` gets each complete line of standard output (without its end), ``on_end`` the end.
+    """A running command.  ``on_line`` gets each complete line of standard output (without its end),
+    ``on_end`` the end.
 
-    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection; a WebSocket ping is sent
-    when a third of it has passed, so that an idle connection lives and load balancers do not cut it (usually at 300 s).
+    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection; a
+    WebSocket ping is sent when a third of it has passed, so that an idle connection lives and
+    load balancers do not cut it (usually at 300 s).
     """
 
     def __init__(
@@ -81,12 +85,14 @@ class ExecStream:
         self._thread.start()
 
     def send(self, line: bytes) -> None:
-        """Queue a line for the command's standard input; nothing happens when the stream has ended."""
+        """Queue a line for the command's standard input; nothing happens when the stream has
+        ended."""
         self._queue.append(line + b"\n")
         self._wake()
 
     def close(self, within: float = 2.0) -> None:
-        """End standard input, wait shortly for the command to end by itself, then cut the connection; idempotent."""
+        """End standard input, wait shortly for the command to end by itself, then cut the
+        connection; idempotent."""
         if not self._finished.is_set():
             self._queue.append(None)
             self._wake()

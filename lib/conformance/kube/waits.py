@@ -1,6 +1,8 @@
-"""Waiting for objects on a watch: every state seen is kept, so that a wait that fails says what it saw.
+"""Waiting for objects on a watch: every state seen is kept, so that a wait that fails says what it
+saw.
 
-An image that cannot be pulled, a pod that cannot be scheduled: the event's own text is in the message.
+An image that cannot be pulled, a pod that cannot be scheduled: the event's own text is in the
+message.
 """
 
 import time
@@ -25,28 +27,34 @@ HOPELESS_PULL = (
     "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
 )  # fmt: skip
-"""Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may pass."""
+"""Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may
+pass."""
 LOOK_AT_NODE = 10.0
-"""s.  Between two looks at whether the node of a pod lives that is not ready: its death is known after 40 s at the
-soonest, and until its pods are evicted, five minutes later, nothing else says that waiting is vain."""
+"""s.  Between two looks at whether the node of a pod lives that is not ready: its death is known
+after 40 s at the soonest, and until its pods are evicted, five minutes later, nothing else says
+that waiting is vain."""
 LOOK_AGAIN = 3.0
 """s.  Between two looks at who refuses pods that do not come, or finds no node for them."""
 REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
-"""Type and status of the conditions of ReplicaSets and Deployments that say that something may not be made."""
+"""Type and status of the conditions of ReplicaSets and Deployments that say that something may
+not be made."""
 EVENT_SHOWN = 300
-"""Characters of an event in a first line; CNI plugins' errors are long, and end with what repeats."""
+"""Characters of an event in a first line; CNI plugins' errors are long, and end with what
+repeats."""
 HOPELESS_START = (
     "does not match the operating system",
     "0xc0370101",
     "executable file not found",
     "no such file",
 )
-"""Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may pass."""
+"""Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may
+pass."""
 
 
 @dataclass
 class StatesSeen:
-    """States that a wait saw, each with its seconds since the wait began; consecutive equal ones once."""
+    """States that a wait saw, each with its seconds since the wait began; consecutive equal ones
+    once."""
 
     states: list[tuple[float, str]] = field(default_factory=list)
 
@@ -78,7 +86,8 @@ class Waits:
         within: float,
         quiet: Callable[[dict[str, Obj]], float] | None = None,
     ) -> Iterator[dict[str, Obj]]:
-        """The selected objects by name, now and after every change of one of them, for at most ``within`` seconds.
+        """The selected objects by name, now and after every change of one of them, for at most
+        ``within`` seconds.
 
         A watch that a gateway dropped silently looks like one on which nothing happens.  Therefore each lasts for
         ``watch`` seconds at most, or for ``quiet`` of what is there now, and then the objects are listed again; so they
@@ -124,7 +133,8 @@ class Waits:
                 pass  # the list above repeats within its own deadline and raises when the server stays away
 
     def gone(self, target: ObjectRef, *, within: float) -> float:
-        """Seconds until an object was gone.  Raises EnvironmentBroken with its finalizers when it stays."""
+        """Seconds until an object was gone.  Raises EnvironmentBroken with its finalizers when
+        it stays."""
         begin = time.monotonic()
         last: Obj | None = None
         for now in self.states(
@@ -163,7 +173,8 @@ class Waits:
         enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
     ) -> list[Obj]:
-        """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready, or ``enough`` (``what``).
+        """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready, or
+        ``enough`` (``what``).
 
         ``progress`` is told each new state.  ``lost`` is asked now and then: what to raise since their node is no more.
         Raises EnvironmentBroken when they are not ready in time, and before that
@@ -219,7 +230,8 @@ class Waits:
             return f"(not readable: {error})"
 
     def said_of(self, pod: Obj, problem: str = "") -> str:
-        """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed container's log.
+        """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed
+        container's log.
 
         ``problem``: by default how far it has come.
         Of a pod without a node also why those take none that it is made for, and which image is still being pulled.
@@ -246,7 +258,8 @@ class Waits:
         return "\n".join(lines)
 
     def _closed(self, pod: Obj) -> str:
-        """``, node windows-1 is cordoned`` for each node that the pod is made for and that takes none like it."""
+        """``, node windows-1 is cordoned`` for each node that the pod is made for and that takes
+        none like it."""
         try:
             nodes = [
                 node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])
@@ -352,7 +365,8 @@ def container_statuses(pod: Obj) -> list[Obj]:
 
 
 def pulling(pod: Obj, events: Sequence[Obj]) -> str:
-    """What is still being pulled for a pod, by its events, oldest first; empty: nothing, or all its containers run."""
+    """What is still being pulled for a pod, by its events, oldest first; empty: nothing, or all
+    its containers run."""
     states = [mapping_at(status, "state") for status in container_statuses(pod)]
     pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
     all_run = states and all("running" in state for state in states)
@@ -364,7 +378,8 @@ def pulling(pod: Obj, events: Sequence[Obj]) -> str:
 
 
 def _replaced(pod: Obj) -> bool:
-    """Whether a pod is on its way out, or has ended for good (evicted by its kubelet) and another takes its place."""
+    """Whether a pod is on its way out, or has ended for good (evicted by its kubelet) and
+    another takes its place."""
     meta = pod["metadata"]
     ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
     return bool(meta.get("deletionTimestamp") or (ended and meta.get("ownerReferences")))
@@ -376,7 +391,8 @@ def is_ready(pod: Obj) -> bool:
 
 
 def containers_ready(pod: Obj) -> bool:
-    """Whether all its containers are ready and it is not on its way out, whatever its readiness gates say."""
+    """Whether all its containers are ready and it is not on its way out, whatever its readiness
+    gates say."""
     return _has(pod, type="ContainersReady", status="True") and not pod["metadata"].get(
         "deletionTimestamp"
     )
@@ -402,7 +418,8 @@ def restarts(pod: Obj) -> int:
 
 
 def pod_state(pod: Obj) -> str:
-    """One phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable: 0/6 nodes ...``."""
+    """One phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable: 0/6
+    nodes ...``."""
     return next(_phrases(pod))
 
 

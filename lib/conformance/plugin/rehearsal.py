@@ -43,7 +43,7 @@ class Rehearsal:
 
     def _say(self, text: str) -> None:
         with self.state.run.uncaptured():
-            print(text, flush=True)
+            print(f"{text}\n", end="", flush=True)  # at once: several threads make changes
 
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:

@@ -115,6 +115,14 @@ class Hosts:
         self._once = once
         self._pods = pods
 
+    def on_windows(self, node: str) -> Workload:
+        """Return the pod in a Windows node's host.  Raises as :meth:`hns_networks`."""
+        return self._windows(node)
+
+    def command(self, pod: Workload, argv: Sequence[str]) -> ExecResult:
+        """Run a command in a Windows pod.  Raises ProbeBroken."""
+        return self._run(pod, argv, self._timings.windows.exec_overhead)
+
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
         documents = self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)

@@ -1,6 +1,7 @@
 """Removes what a run's processes left on the cluster when they were killed or ran out of time.
 
-Only what carries the run's labels is touched.  What may not even be listed is left, and the caller says so.
+Only what carries the run's labels is touched.  What may not even be listed is left, and the
+caller says so.
 """
 
 from collections.abc import Iterator
@@ -22,14 +23,17 @@ CLUSTER_SCOPED = (
     ("v1", "Namespace"),
     (V3, TIER),
 )
-"""Kinds without a namespace that runs make, policies first: those concern others than the run.  Tiers come last,
-since Calico deletes none that has a policy, in a namespace on its way out either."""
+"""Kinds without a namespace that runs make, policies first: those concern others than the run.
+Tiers come last, since Calico deletes none that has a policy, in a namespace on its way out
+either."""
 STORED = "crd.projectcalico.org/v1"
-"""Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl has written them."""
+"""Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl
+has written them."""
 
 
 def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[Obj]:
-    """What a run (empty: any) has made without a namespace, or in those prepared with ``prefix``, and is still there.
+    """What a run (empty: any) has made without a namespace, or in those prepared with ``prefix``,
+    and is still there.
 
     Raises ApiRefused, ApiUnreachable.
     """
@@ -56,7 +60,8 @@ def leftovers(kube: Kube, run: str, prefix: str = "") -> Iterator[ObjectRef]:
 
 
 def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[str]:
-    """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed.
+    """Remove it and wait until it is gone; one line per thing that was left, or why it could not be
+    removed.
 
     ``prefix``: of the namespaces that were prepared for the run, of which it removes only what is in them.
     """

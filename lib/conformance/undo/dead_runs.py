@@ -1,6 +1,6 @@
-"""Putting clusters back as they were before runs that died: by command (``--restore``, ``--janitor``), and before the
-next run.  What is put back beyond runs' own namespaces is put back under the run lock.
-"""
+"""Putting clusters back as they were before runs that died: by command (``--restore``,
+``--janitor``), and before the next run.  What is put back beyond runs' own namespaces is put
+back under the run lock."""
 
 import functools
 import shlex
@@ -48,7 +48,8 @@ FINDING_RIGHTS = (
 def clear_up(
     kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = ""
 ) -> int:
-    """Put back what dead runs left and print it, or only print what there is; returns the exit code.
+    """Put back what dead runs left and print it, or only print what there is; returns the exit
+    code.
 
     ``named``: of this run alone.
     """
@@ -118,7 +119,8 @@ def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
 
 
 def _taken(lock: RunLock, *, needed: bool) -> bool:
-    """Take the run lock; one that is not needed, where that goes at all.  Raises ClusterUnusable."""
+    """Take the run lock; one that is not needed, where that goes at all.  Raises
+    ClusterUnusable."""
     try:
         lock.acquire(patient=False)
     except ClusterUnusable:
@@ -137,7 +139,8 @@ def before_a_run(
     named_by: Sequence[str],
     tell: Callable[[str], None],
 ) -> list[str]:
-    """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
+    """Put back what dead runs changed, if this run may; else, or where it could not be done, why no
+    run can begin.
 
     A run that only reads names what it would put back, and changes nothing.
     ``process`` signs what is made for it (``journal.liveness``); ``named_by`` are the options that name the
@@ -188,7 +191,8 @@ def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
 def left_by_dead(
     kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]
 ) -> list[str]:
-    """What runs that died have not put back, now that this run has their lock; a line per run, with what to do."""
+    """What runs that died have not put back, now that this run has their lock; a line per run,
+    with what to do."""
     run = Ownership(settings.run_id, settings.worker)
     recovery = recovery_of(kube, facts, settings, run, lambda line: None)
     return [_told(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
@@ -212,10 +216,11 @@ def of_a_worker(
     memory: Path | None = None,
     named_by: Sequence[str] = (),
 ) -> PutBack:
-    """Put back what one process of this run has changed, or every one (empty), now that it has ended.
+    """Put back what one process of this run has changed, or every one (empty), now that it has
+    ended.
 
-    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.  ``memory``: as of
-    the journal, from which is named what stays where nobody answers.
+    Others of the run go on after one's end: that the cluster is as before is shown by traffic
+    then.  ``memory``: as of the journal, from which is named what stays where nobody answers.
     """
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
@@ -248,7 +253,8 @@ def _is_unrestored(restored: Restored) -> bool:
 
 
 def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
-    """The nodes that journal entries speak of: those that were changed themselves, and those of procedures."""
+    """The nodes that journal entries speak of: those that were changed themselves, and those of
+    procedures."""
     entries = [restored.entry for restored in done if restored.outcome is not Outcome.REFUSED]
     changed = [
         entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"
@@ -265,7 +271,8 @@ def _problem(
     process: str,
     tell: Callable[[str], None],
 ) -> str:
-    """Which pods do not reach each other after the recovery, by facts of then: nodes take pods again."""
+    """Which pods do not reach each other after the recovery, by facts of then: nodes take pods
+    again."""
     facts = detect(changes.kube, evidence="field")
     return connectivity_problem(
         changes.kube,
@@ -285,7 +292,8 @@ def _lock(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> RunLock:
-    """The run lock, for whoever recovers: no second one does so, nor does a run disrupt the cluster meanwhile."""
+    """The run lock, for whoever recovers: no second one does so, nor does a run disrupt the
+    cluster meanwhile."""
     return RunLock(
         recovery.kube,
         run,

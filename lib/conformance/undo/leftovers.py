@@ -1,4 +1,5 @@
-"""What runs have left on a cluster, by run: journals, labelled objects, cordoned nodes, leases.  It changes nothing."""
+"""What runs have left on a cluster, by run: journals, labelled objects, cordoned nodes, leases.
+It changes nothing."""
 
 import contextlib
 import datetime
@@ -44,7 +45,8 @@ class Leftovers:
     unreadable: tuple[str, ...] = ()
     """What in its journal is no entry."""
     marks: tuple[tuple[ObjectRef, str], ...] = ()
-    """Objects that bear its mark, and the mark's name, of which no entry that is believed speaks."""
+    """Objects that bear its mark, and the mark's name, of which no entry that is believed
+    speaks."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
     """Namespaces and cluster-scoped objects with its label."""
@@ -54,17 +56,20 @@ class Leftovers:
 
     @property
     def shared(self) -> bool:
-        """Whether any of it is where other runs work too, so that it takes the run lock to clear it up."""
+        """Whether any of it is where other runs work too, so that it takes the run lock to clear
+        it up."""
         return bool(self.changed or self.journal or self.nodes or self.leases)
 
     @property
     def changed(self) -> bool:
-        """Whether something beyond its own namespaces is to be put back, as the changed objects themselves say."""
+        """Whether something beyond its own namespaces is to be put back, as the changed objects
+        themselves say."""
         return bool(self.entries or self.marks)
 
     @property
     def only_doubts(self) -> bool:
-        """Whether nothing is there of it but a journal that is not believed: such a run may never have been."""
+        """Whether nothing is there of it but a journal that is not believed: such a run may
+        never have been."""
         return bool(self.doubts) and not (self.changed or self.objects or self.nodes or self.leases)
 
     @property
@@ -94,7 +99,8 @@ class Leftovers:
 def leftovers(
     kube: Kube, now: datetime.datetime | None = None, *, prefix: str = ""
 ) -> list[Leftovers]:
-    """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable.
+    """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused,
+    ApiUnreachable.
 
     ``prefix``: in the namespaces that were prepared with it, too.
     """
@@ -167,7 +173,8 @@ class _Seen:
     def _judged(
         self, run: str, journal: Obj
     ) -> tuple[tuple[Entry, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return a journal's open entries that are believed, those that are not, and what cannot be read."""
+        """Return a journal's open entries that are believed, those that are not, and what cannot
+        be read."""
         unreadable: list[str] = []
         opened = [entry for entry in entries_of(journal, unreadable.append) if entry.open]
         doubts = [(entry, _doubt(self.kube, entry, run)) for entry in opened]
@@ -187,7 +194,8 @@ class _Seen:
 
 
 def _changeable(kube: Kube) -> Iterator[Obj]:
-    """The objects beside nodes that may bear a mark after their run; those that cannot be read are left out."""
+    """The objects beside nodes that may bear a mark after their run; those that cannot be read
+    are left out."""
     felix = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
     windows = ObjectRef(api_version="apps/v1", kind="DaemonSet", name=WINDOWS)
     for target in (felix, *(replace(windows, namespace=space) for space in NAMESPACES)):

@@ -1,4 +1,5 @@
-"""Putting a cluster back as it was before runs that are dead: their journals first, then what else they left."""
+"""Putting a cluster back as it was before runs that are dead: their journals first, then what
+else they left."""
 
 import datetime
 import functools
@@ -76,7 +77,8 @@ class Recovery:
         clock: Clock = SYSTEM_CLOCK,
         prefix: str = "",
     ) -> None:
-        """``prefix``: of namespaces that were prepared for runs, in which their leftovers are looked for."""
+        """``prefix``: of namespaces that were prepared for runs, in which their leftovers are
+        looked for."""
         self.prefix = prefix
         self.kube = kube
         self.healers = healers
@@ -89,11 +91,13 @@ class Recovery:
         """Runs whose these were, and are no longer once the lock is taken over."""
 
     def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
-        """What dead runs have left, and lines about what is left alone because its run may be alive.
+        """What dead runs have left, and lines about what is left alone because its run may be
+        alive.
 
-        Takes as long as a run lock lasts where it is one of another machine that decides.  ``named``: of this run
-        alone, which the user believes to be dead; where it has a run lock, that decides however young it is.
-        Raises UsageProblem where nothing is there of a run of that name.
+        Takes as long as a run lock lasts where it is one of another machine that decides.
+         ``named``: of this run alone, which the user believes to be dead; where it has a run
+        lock, that decides however young it is. Raises UsageProblem where nothing is there of a
+        run of that name.
         """
         now = datetime.datetime.now(datetime.UTC)
         dead = []
@@ -118,7 +122,8 @@ class Recovery:
         return dead, lines
 
     def _of_others(self, now: datetime.datetime, own: str, named: str) -> list[Leftovers]:
-        """Return what runs other than ``own``, or the ``named`` one, have left.  Raise UsageProblem."""
+        """Return what runs other than ``own``, or the ``named`` one, have left.  Raise
+        UsageProblem."""
         found = {
             leftover.run: leftover
             for leftover in leftovers(self.kube, now, prefix=self.prefix)
@@ -147,13 +152,15 @@ class Recovery:
         )
 
     def life(self, lease: Obj) -> Life:
-        """What is known of a lease's holder, with what watching has shown: for who takes the run lock to recover."""
+        """What is known of a lease's holder, with what watching has shown: for who takes the run
+        lock to recover."""
         return Life.DEAD if _version(lease) in self._silent else liveness.of_maker(lease)
 
     def recover(
         self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None
     ) -> Recovered:
-        """Put back and remove what these runs left; the newest first, which may have changed what an older one left.
+        """Put back and remove what these runs left; the newest first, which may have changed what
+        an older one left.
 
         ``check`` is asked before each run's journal and raises when the run lock is not held any more.
         """
@@ -172,7 +179,8 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Whether the namespace that runs share is there, made by a run, and holds only what run ``own`` has."""
+        """Whether the namespace that runs share is there, made by a run, and holds only what run
+        ``own`` has."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
         if (
@@ -189,7 +197,8 @@ class Recovery:
         return not [lease for lease in leases if not own or not liveness.holds(lease, own)]
 
     def tidy(self, result: Recovered, *, own: str) -> None:
-        """Remove that namespace, the run lock of ``own`` with it: held until then, nobody else can take it in it."""
+        """Remove that namespace, the run lock of ``own`` with it: held until then, nobody else
+        can take it in it."""
         if self.untidy(own=own):
             target = ObjectRef(api_version="v1", kind="Namespace", name=SYSTEM_NAMESPACE)
             changes = Changes(self.kube, Ownership(own))
@@ -197,7 +206,8 @@ class Recovery:
             self._do(lambda: changes.delete(target, "nothing is in it", foreign=True), done, result)
 
     def _is_silent(self, run: str, at_least: float) -> bool:
-        """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock of this machine.
+        """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock
+        of this machine.
 
         ``at_least``: seconds that it is watched, even if it lasts less.
         """
@@ -253,7 +263,8 @@ class Recovery:
         )
 
     def _unmark(self, one: Leftovers, result: Recovered) -> None:
-        """Take away the marks of procedures that had not begun, or were over; name every other mark that is left."""
+        """Take away the marks of procedures that had not begun, or were over; name every other
+        mark that is left."""
         for after in (
             (found for found in leftovers(self.kube) if found.run == one.run) if one.marks else ()
         ):

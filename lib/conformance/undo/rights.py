@@ -1,4 +1,5 @@
-"""What putting back takes, asked before anything is touched: a restore that stops half way helps nobody."""
+"""What putting back takes, asked before anything is touched: a restore that stops half way helps
+nobody."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +13,8 @@ ROLE = "manifests/rbac/disruptive.yaml"
 
 
 def lacking_to_restore(kube: Kube, entries: Iterable[Entry]) -> list[str]:
-    """Which rights are missing to put these changes back and to see by traffic that all is well; one line each."""
+    """Which rights are missing to put these changes back and to see by traffic that all is well;
+    one line each."""
     needed: dict[str, Right] = {}
     for right in (*LOCK_RIGHTS, *_changing(kube, entries), *DEPLOYING):
         needed.setdefault(right.label, right)

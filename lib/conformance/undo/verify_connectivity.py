@@ -1,8 +1,8 @@
-"""Verifies by traffic that a cluster is as before: pods of both operating systems reach each other, within and between
-nodes, and Services and names work from the nodes that were disrupted.
+"""Verifies by traffic that a cluster is as before: pods of both operating systems reach each other,
+within and between nodes, and Services and names work from the nodes that were disrupted.
 
-A Windows node whose HNS network was made anew may keep dead Services until its kube-proxy starts anew
-(``conformance.disrupt.kube_proxy``): that is done here, and told.
+A Windows node whose HNS network was made anew may keep dead Services until its kube-proxy starts
+anew (``conformance.disrupt.kube_proxy``): that is done here, and told.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -103,10 +103,11 @@ def services_problem(
     pairs: Callable[[str], Sequence[Pair]],
     tell: Callable[[str], None],
 ) -> str:
-    """Describe in one line from which disrupted nodes Services do not work by address and by name; empty: from none.
+    """Describe in one line from which disrupted nodes Services do not work by address and by name;
+    empty: from none.
 
-    Where they stay dead and the node's HNS network may have been made anew, its kube-proxy is started anew.
-    Raises ProbeBroken, EnvironmentBroken.
+    Where they stay dead and the node's HNS network may have been made anew, its kube-proxy is
+    started anew. Raises ProbeBroken, EnvironmentBroken.
     """
     alive = []
     problems = []

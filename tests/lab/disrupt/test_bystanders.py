@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.disrupt.procedure import announce
+from conformance.disrupt.procedure import HNS_NETWORK
 from conformance.errors import MissingCapability
 from conformance.facts.detect import detect
 from conformance.journal import Journal, Journalled, Outcome
@@ -30,7 +30,7 @@ class Story:
         self.journalled = Journalled(self.changes, self.journal, healers, lambda: None)
 
     def deliver(self) -> None:
-        announce(self.journalled, [NODE])
+        HNS_NETWORK.note(self.journalled, NODE)
         self.harness.vni(self.journalled).deliver(NEW, linux=[LINUX], windows=[NODE])
 
     def new_network(self, hosts: Any = None) -> None:

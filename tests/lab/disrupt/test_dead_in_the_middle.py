@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from conformance.disrupt.disruptions import Disruptions
 from conformance.disrupt.drain import Drain
-from conformance.disrupt.felix import Felix, os_of
 from conformance.disrupt.patience import patience_of
-from conformance.disrupt.procedure import Procedure, announce
-from conformance.disrupt.third_party import ThirdPartyPods
+from conformance.disrupt.procedure import HNS_NETWORK, Procedure
 from conformance.disrupt.vni import Vni
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.facts.detect import detect
@@ -60,16 +59,19 @@ class Harness:
         return self.vni(self.run("look")).vsid(NODE)
 
     def vni(self, journal: Any) -> Vni:
-        return Vni(
-            self.kube, journal, self.hosts, self.facts, patience_of(self.settings)("windows")
-        )
+        return self.disruptions(self.run("look"), journal, self.hosts).vni
 
     def procedure(self, changes: Changes, journal: Any, hosts: Hosts) -> Procedure:
-        patience = patience_of(self.settings)
-        drain = Drain(changes, journal, patience("windows"))
-        felix = Felix(self.kube, journal, os_of(self.facts), patience)
-        theirs = ThirdPartyPods(self.kube, journal, patience("windows"))
-        return Procedure(drain, felix, hosts, theirs, patience("windows"))
+        return self.disruptions(changes, journal, hosts).procedure
+
+    def disruptions(self, changes: Changes, journal: Any, hosts: Hosts) -> Disruptions:
+        return Disruptions(
+            changes=changes,
+            journal=journal,
+            facts=self.facts,
+            settings=self.settings,
+            hosts=hosts,
+        )
 
     def networked(self) -> None:
         """Wait until the Windows pod is there, on any network."""
@@ -145,7 +147,7 @@ def test_another_process_puts_back_vni_network_and_node(harness: Harness, point:
         ),
         "healed": lambda: harness.procedure(changes, journalled, harness.hosts),
     }
-    announce(journalled, [NODE])
+    HNS_NETWORK.note(journalled, NODE)
     harness.vni(journalled).deliver(NEW, linux=[LINUX], windows=[NODE])
     assert harness.vsid() == OLD
     if point in acts:

@@ -258,7 +258,8 @@ def test_what_a_healer_makes_says_whose_process_made_it(monkeypatch: pytest.Monk
     facts = SimpleNamespace(nodes=[SimpleNamespace(name="win-1")])
     monkeypatch.setattr(healers, "Pods", pods)
     changes = Changes(None, Ownership("r", process="boot:/file"))  # type: ignore[arg-type]
-    heal = healers.healers_of(changes, facts, Settings())[HNS_NETWORK]  # type: ignore[arg-type]
+    name = HNS_NETWORK.name
+    heal = healers.healers_of(changes, facts, Settings())[name]  # type: ignore[arg-type]
     with pytest.raises(Seen, match=r"^boot:/file$"):
         heal("dead", {"node": "win-1"})
 

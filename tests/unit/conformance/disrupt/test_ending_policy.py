@@ -70,7 +70,7 @@ class Story:
         self.happened.append(word)
 
     def procedure(self, name: str, arguments: Any, why: str) -> str:
-        assert name == ENDING_POLICY
+        assert name == ENDING_POLICY.name
         assert arguments == {
             "node": SERVER.node,
             "namespace": SERVER.namespace,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.felix import Felix
-from conformance.disrupt.felix_service import DescribedService, FelixService, may_be_service
+from conformance.disrupt.felix_service import FelixService, may_be_service
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.facts import Fact
@@ -25,7 +25,7 @@ class Host:
         self.process, self.restarts, self.there, self.service = 4068, restarts, there, service
         self.ran: list[str] = []
 
-    def run(self, node: str, argv: Sequence[str]) -> ExecResult:
+    def run(self, node: str, argv: Sequence[str], change: str = "") -> ExecResult:
         script = argv[-1]
         self.ran.append(script)
         if "Restart-Service" not in script:
@@ -101,7 +101,7 @@ def test_a_command_that_fails_otherwise_is_a_broken_probe() -> None:
         ProbeBroken,
         match=f"service CalicoFelix of node {NODE} cannot be restarted: Access is denied",
     ):
-        FelixService(lambda node, argv: result("Access is denied", 1)).restart(NODE)
+        FelixService(lambda *_, **__: result("Access is denied", 1)).end(NODE)
 
 
 def test_a_node_with_pods_of_calico_keeps_to_them(cluster: Any, patience: Any, clock: Any) -> None:
@@ -116,16 +116,6 @@ def test_a_restart_whose_end_nobody_saw_is_waited_for(
     felix(cluster, patience, clock, Host()).back(NODE)
     with pytest.raises(EnvironmentBroken, match="is not back in 20 s: no process of it"):
         felix(cluster, patience, clock, Host(there=False)).back(NODE)
-
-
-def test_a_dry_run_tells_it(cluster: Any, patience: Any, clock: Any) -> None:
-    told: list[str] = []
-    service = DescribedService(told.append)
-    one = Felix(
-        cluster, cluster, lambda node: "windows", lambda os: patience, services=service, clock=clock
-    )
-    one.restart_each([NODE])
-    assert told == [f"dry run: restart service CalicoFelix of node {NODE}"]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ import pytest
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
-from conformance.disrupt.procedure import HNS_NETWORK, NetworkStays, Procedure, announce
+from conformance.disrupt.procedure import HNS_NETWORK, NetworkStays, Procedure
 from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.journal.journalling import Plainly
 from conformance.model.host import HnsNetwork
-from conformance.undo.hns_network import HnsNetworkHealer
 
 
 class Hosts:
@@ -285,17 +284,16 @@ class Vni:
         return self.before if "Calico" in self.hosts.networks else self.after
 
 
-def healer(cluster: Any, patience: Any, clock: Any, vni: Vni) -> HnsNetworkHealer:
-    one = procedure(cluster, patience, clock, vni.hosts)
-    drain = Drain(cluster, Plainly(cluster), patience, clock=clock)
-    return HnsNetworkHealer(vni, one, drain, within=10.0, every=1.0, clock=clock)  # type: ignore[arg-type]
+def heal(cluster: Any, patience: Any, clock: Any, vni: Vni) -> None:
+    parts: Any = SimpleNamespace(procedure=procedure(cluster, patience, clock, vni.hosts), vni=vni)
+    HNS_NETWORK.undo(parts, {"node": "w1"})
 
 
 def test_the_healer_carries_it_out_where_the_vsid_differs_and_awaits_the_delivery_first(
     cluster: Any, patience: Any, clock: Any
 ) -> None:
     vni = Vni(Hosts(cluster.log), 4097, after=4096)
-    healer(cluster, patience, clock, vni).heal({"node": "w1"})
+    heal(cluster, patience, clock, vni)
     assert vni.awaited == [(4096, ["w1"])]
     assert "remove HNS network of w1" in cluster.log
 
@@ -306,7 +304,7 @@ def test_the_healer_only_lets_pods_in_where_nothing_differs(
 ) -> None:
     mark = {"annotations": {"calico-conformance/cordoned": cluster.run.run}}
     cluster.others["Node", "w1"] = {"metadata": mark, "spec": {"unschedulable": True}}
-    healer(cluster, patience, clock, Vni(Hosts(cluster.log), vsid)).heal({"node": "w1"})
+    heal(cluster, patience, clock, Vni(Hosts(cluster.log), vsid))
     assert words(cluster) == ["uncordon"]
 
 
@@ -317,7 +315,7 @@ def test_the_healer_has_pods_made_anew_that_a_dead_run_left_without_a_network(
     hosts.endpoints = {"10.2.1.8"}
     for name, address in (("well", "10.2.1.8"), ("dead", "10.2.1.9")):
         cluster.pods.append(make_pod(name, "w1", status={"phase": "Running", "podIP": address}))
-    healer(cluster, patience, clock, Vni(hosts, 4096)).heal({"node": "w1"})
+    heal(cluster, patience, clock, Vni(hosts, 4096))
     assert words(cluster) == ["evict dead"]
 
 
@@ -333,7 +331,7 @@ def test_the_healer_waits_for_a_pod_that_is_just_starting_anew(
 
     hosts.hns_endpoints = hns_endpoints  # type: ignore[method-assign]
     cluster.pods.append(make_pod("young", "w1", status={"phase": "Running", "podIP": "10.2.1.9"}))
-    healer(cluster, patience, clock, Vni(hosts, 4096)).heal({"node": "w1"})
+    heal(cluster, patience, clock, Vni(hosts, 4096))
     assert words(cluster) == []
 
 
@@ -358,7 +356,7 @@ def test_the_healer_leaves_a_node_that_refuses_and_says_its_vsid(
         EnvironmentBroken,
         match=rf"HNS network of node w1 keeps VSID 4097, the VNI is 4096: .*{says}",
     ):
-        healer(cluster, patience, clock, Vni(hosts, 4097, after=4096)).heal({"node": "w1"})
+        heal(cluster, patience, clock, Vni(hosts, 4097, after=4096))
     assert hosts.networks == ["External", "Calico"]
     assert "delete felix-w" not in cluster.log
 
@@ -367,17 +365,15 @@ def test_the_healer_says_when_it_did_not_help(cluster: Any, patience: Any, clock
     with pytest.raises(
         EnvironmentBroken, match=r"node w1 still has an HNS network with VSID 4097, the VNI is 4096"
     ):
-        healer(cluster, patience, clock, Vni(Hosts(cluster.log), 4097, after=4097)).heal(
-            {"node": "w1"}
-        )
+        heal(cluster, patience, clock, Vni(Hosts(cluster.log), 4097, after=4097))
 
 
-def test_every_node_is_announced_by_itself() -> None:
+def test_the_note_names_healer_node_and_reason() -> None:
     noted = []
 
     class Entries:
         def procedure(self, name: str, arguments: Any, why: str) -> None:
-            noted.append((name, dict(arguments)))
+            noted.append((name, dict(arguments), why))
 
-    announce(Entries(), ["w1", "w2"])  # type: ignore[arg-type]
-    assert noted == [(HNS_NETWORK, {"node": "w1"}), (HNS_NETWORK, {"node": "w2"})]
+    HNS_NETWORK.note(Entries(), "w1")  # type: ignore[arg-type]
+    assert noted == [("hns-network", {"node": "w1"}, "the VNI is about to change under node w1")]

@@ -18,7 +18,7 @@ from conformance.disrupt.felix import Felix
 from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.own_node_status import OwnNodeStatus
 from conformance.disrupt.own_pool import OwnPool
-from conformance.disrupt.procedure import announce
+from conformance.disrupt.procedure import HNS_NETWORK
 from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.disrupt.vni import Vni
 from conformance.errors import Nonconformance
@@ -38,8 +38,8 @@ from tests.unit.conformance.disrupt.test_ending_policy import Story
 from tests.unit.conformance.disrupt.test_vni import Hosts, prepare
 
 CALLS = {
-    "vni.py": 2, "own_node_status.py": 1, "own_pool.py": 2, "drain.py": 1, "procedure.py": 1, "felix.py": 4,
-    "kube_proxy.py": 1, "ending_policy.py": 1, "third_party.py": 2,
+    "vni.py": 2, "own_node_status.py": 1, "own_pool.py": 2, "drain.py": 1, "healer.py": 1, "felix.py": 1,
+    "kube_proxy.py": 1, "third_party.py": 1,
 }  # fmt: skip
 """Journalled changes by file of ``disrupt``; each of these is made below."""
 LIB = Path(conformance.__file__).parent
@@ -156,7 +156,7 @@ def everything(
             labels={"k8s-app": "calico-node"},
         ),
     ]
-    announce(journalled, ["w1"])
+    HNS_NETWORK.note(journalled, "w1")
     for node in ("w1", "l1"):
         Drain(written, journalled, patience, clock=clock).drain(node)
     theirs = ThirdPartyPods(written, journalled, patience, clock=clock)
@@ -165,7 +165,9 @@ def everything(
     processes: Any = SimpleNamespace(
         ids=lambda pod: {next(numbers)}, end=lambda pod: None, ready=lambda pod: True
     )
-    services: Any = SimpleNamespace(ids=lambda node: {next(numbers)}, restart=lambda node: None)
+    services: Any = SimpleNamespace(
+        ids=lambda node: {next(numbers)}, end=lambda node: None, ready=lambda node: True
+    )
     felix = Felix(
         written, journalled, lambda node: "windows" if node[0] == "w" else "linux", lambda os: patience, clock=clock,
         processes=processes, services=services,

@@ -1,0 +1,131 @@
+"""What disrupts one cluster, put together once: for a test, a dry run and a restore alike.
+
+They differ in the door to the cluster (``changes``: described in a dry run), in whether the
+changes are noted (``journal``), and in how commands reach pods and hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conformance.disrupt import felix_process, felix_service
+from conformance.disrupt.drain import Drain
+from conformance.disrupt.felix import Felix
+from conformance.disrupt.kube_proxy import KubeProxy
+from conformance.disrupt.patience import Patience, patience_of
+from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.third_party import ThirdPartyPods
+from conformance.disrupt.vni import Vni
+from conformance.journal.journalling import Journalling
+from conformance.kube.changes import Changes
+from conformance.kube.client import Obj
+from conformance.kube.execute import ExecResult
+from conformance.kube.fields import value_at
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Facts
+from conformance.probe.host import Hosts
+from conformance.settings import Settings
+from conformance.timing import SYSTEM_CLOCK, Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disruptions:
+    """The parts, each made when it is asked for."""
+
+    changes: Changes
+    journal: Journalling
+    facts: Facts
+    settings: Settings
+    hosts: Hosts
+    clock: Clock = SYSTEM_CLOCK
+    claims: Sequence[str] = ()
+    """Of the test, for messages."""
+
+    @property
+    def patience(self) -> Patience:
+        """That with Windows nodes."""
+        return patience_of(self.settings)("windows")
+
+    @property
+    def felix(self) -> Felix:
+        by_agent = self.facts.install.value == "agent"
+        services = felix_service.FelixService(self._in_host, by_agent=by_agent)
+        return Felix(
+            self.changes.kube,
+            self.journal,
+            {node.name: node.os for node in self.facts.nodes}.__getitem__,
+            patience_of(self.settings),
+            processes=felix_process.FelixProcess(self._in_pod),
+            services=services if felix_service.may_be_service(self.facts) else None,
+            clock=self.clock,
+            claims=self.claims,
+            windows_pods=self.facts.felix_pods,
+        )
+
+    @property
+    def kube_proxy(self) -> KubeProxy:
+        return KubeProxy(self.changes.kube, self.journal, self.patience, clock=self.clock)
+
+    @property
+    def drain(self) -> Drain:
+        lose_data = self.settings.delete_emptydir_data
+        return Drain(
+            self.changes, self.journal, self.patience, lose_data=lose_data, clock=self.clock
+        )
+
+    @property
+    def third_party_pods(self) -> ThirdPartyPods:
+        return ThirdPartyPods(self.changes.kube, self.journal, self.patience, clock=self.clock)
+
+    @property
+    def vni(self) -> Vni:
+        kube = self.changes.kube
+        return Vni(kube, self.journal, self.hosts, self.facts, self.patience, clock=self.clock)
+
+    @property
+    def procedure(self) -> Procedure:
+        return Procedure(
+            self.drain,
+            self.felix,
+            self.hosts,
+            self.third_party_pods,
+            self.patience,
+            clock=self.clock,
+        )
+
+    def _in_host(self, node: str, argv: Sequence[str], change: str = "") -> ExecResult:
+        return self._command(lambda: self.hosts.on_windows(node), argv, change)
+
+    def _in_pod(
+        self, pod: Obj, container: str, argv: Sequence[str], change: str = ""
+    ) -> ExecResult:
+        return self._command(lambda: _workload(pod, container), argv, change)
+
+    def _command(
+        self, place: Callable[[], Workload], argv: Sequence[str], change: str
+    ) -> ExecResult:
+        """Run a command in a Windows pod.  A dry run describes its ``change``, and imagines that
+        it printed 0."""
+        if self.changes.dry_run:
+            if change:
+                self.changes.tell(f"dry run: {change}")
+            return ExecResult(0, b"0", b"", 0.0)
+        return self.hosts.command(place(), argv)
+
+
+def _workload(pod: Obj, container: str) -> Workload:
+    """A container of Calico's pod on a Windows node."""
+    address = str(value_at(pod, "status", "hostIP") or "")
+    return Workload(
+        namespace=pod["metadata"]["namespace"],
+        pod=pod["metadata"]["name"],
+        container=container,
+        uid=pod["metadata"]["uid"],
+        role="calico-node",
+        os="windows",
+        node=pod["spec"]["nodeName"],
+        address=address,
+        node_address=address,
+        host_network=True,
+    )

@@ -1,0 +1,27 @@
+"""The one value per procedure that changes a node: what the journal notes of it, and what undoes
+it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.journal.journalling import Journalling
+
+
+@dataclass(frozen=True, kw_only=True)
+class Healer:
+    """A procedure.  Its arguments, and how it is undone by hand: its row of
+    ``journal.restorable``."""
+
+    name: str
+    """In the journal."""
+    why: str
+    """What is about to change, with ``{node}`` for the node's name."""
+    undo: Callable[[Any, Mapping[str, Any]], object]
+    """Undo it with a cluster's ``Disruptions``, as its arguments say, and verify that.  Raises
+    EnvironmentBroken where the node is not well again."""
+
+    def note(self, journal: Journalling, node: str, **more: Any) -> Any:
+        """Note the procedure before it begins; return the entry, which is closed once the node
+        is well again."""
+        return journal.procedure(self.name, {"node": node, **more}, self.why.format(node=node))
