@@ -1,4 +1,4 @@
-"""docs/selecting.md says what ``-k WORD`` selects, as it is, and the README names the same words."""
+"""docs/selecting.md says what ``-k WORD`` selects, and the README names the same words."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A long outage of the API server in the middle of a change: the run must put its change back once the server answers.
+"""A long outage of the API server in the middle of a change, which the run must then restore.
 
-``python -m tests.reliability.outage --seconds 300``.  Two runs of the disruptive suites, each on a lab of its own
-beside somebody else's workload: one loses the API server while Felix is restarted, the other while a node is drained
-for VXLAN-10.  Afterwards ``--restore`` runs, and the cluster is compared with what it was before.  Exits with 1 where
-anything is left.
+``python -m tests.reliability.outage --seconds 300``.  Two runs of the disruptive suites, each on a
+lab of its own beside a workload of another owner: one loses the API server while Felix restarts,
+the other while a node is drained for VXLAN-10.  Afterwards ``--restore`` runs, and the cluster is
+compared with its state before.  Exits with 1 if anything is left.
 """
 
 from __future__ import annotations
