@@ -4,25 +4,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
-from conformance.errors import ControlBroken, Nonconformance, first_line
+from conformance.errors import Nonconformance
+from conformance.expect.check import Finding, Judged
 from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
 from conformance.expect.explain.cause import closed
-from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
-from conformance.timing import until
-from conformance.verdicts.meaning import of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -34,6 +29,7 @@ LARGE = 5000
 """Bytes of an answer that no packet holds: addresses have to be rewritten in each of several."""
 ONE_PACKET = 1200
 """Bytes of a datagram that is not cut up: how Services lead pieces that name no port is nobody's promise."""
+SEE_CONN_3 = "see CONN-3: what is lost by the pod's own address says nothing about Services"
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """What it looks like that nobody is behind a Service: kube-proxy refuses, or leaves the packet to die.  A connection
 that is reset or closed was one."""
@@ -44,10 +40,8 @@ AT_LEAST = 12
 
 
 @dataclass
-class Backends:
+class Backends(Subject):
     """What one test expects of the pods behind Services."""
-
-    expect: Expect
 
     def all_used(self, sources: Sequence[Workload], *targets: Target, because: str) -> None:
         """Each source's connections are answered by all backends of the targets, the same of each, and by no other pod.
@@ -64,41 +58,30 @@ class Backends:
             for client, target in pairs
             for _ in range(at_once)
         ]
-        settled = until(
-            lambda: _by_source(expect.prober.observe(attempts), at_once),
-            _Row(targets[0], agree).accepts,
-            within=max(timings.service_effect for timings in patience),
-            agree=agree,
-            every=min(timings.poll_every for timings in patience),
-            agree_every=min(timings.agree_every for timings in patience),
-            description=because,
-            clock=expect.clock,
-            more=expect.context.pace.machine.more,
+        row = _Row(targets[0], agree)
+        polled = poll(
+            expect,
+            attempts,
+            lambda seen: row.accepts(_by_source(seen, at_once)),
+            because=because,
+            several=patience,
         )
-        wrong = []
-        for index, (client, target) in enumerate(pairs):
-            seen = list(chain.from_iterable(round_[index] for round_ in settled.seen[-agree:]))
-            if settled.converged or _all_used(seen, target):
-                expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
-                continue
-            error = self._failure(client, target, seen, settled.seconds, because)
-            wrong.append(unless_changed(expect, [client, *target.backends], error))
-            self._decide_wrong(client, target, seen, wrong[-1])
-        if wrong:
-            raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
+        rounds = [_by_source(seen, at_once) for seen in polled.settled.seen[-agree:]]
 
-    def _decide_wrong(
-        self, client: Workload, target: Target, seen: Sequence[Observation], error: Exception
-    ) -> None:
-        strange = any(map(unexpected_backend, seen))
-        observed = "an answer of another pod" if strange else "not all of them"
-        self.expect.context.decided(
-            client,
-            target,
-            of_failure(error),
-            first_line(error),
-            symptom=("the backends and no other", observed),
-        )
+        def judge(index: int) -> Judged:
+            client, target = pairs[index]
+            seen = [one for round_ in rounds for one in round_[index]]
+            if polled.converged or (_proper(seen) and _all_answered(seen, target)):
+                return because
+            error = self._failure(client, target, seen, polled.settled.seconds, because)
+            strange = any(map(unexpected_backend, seen))
+            observed = "an answer of another pod" if strange else "not all of them"
+            return Finding(
+                error=self.unless_changed(client, target, error),
+                symptom=("the backends and no other", observed),
+            )
+
+        self.check("open", [(*pair, place) for place, pair in enumerate(pairs)], judge)
 
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
         """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
@@ -159,34 +142,30 @@ class Backends:
     ) -> None:
         """Ask until enough rounds in a row are right, each path by itself; the last ``controls`` are theirs."""
         polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
-        with Tally(self.expect.context, "behaviour") as tally:
-            for index, (attempt, seen) in enumerate(list(polled)[: len(attempts) - controls]):
-                target = attempt.target
-                control = len(attempts) - controls + index
-                assert target is not None
-                wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
-                if polled.converged or polled.agreed(index, right):
-                    tally.right(attempt.source, target, because)
-                    continue
-                wrong: Exception
-                if controls and not polled.agreed(control, right):
-                    do = (
-                        "see CONN-3: what is lost by the pod's own address says nothing about "
-                        "Services"
-                    )
-                    told = message.of_control(polled.message(control, wanted, {"do": do}))
-                    wrong = ControlBroken(
-                        told, control=attempts[control].label, seen=polled.seen(control)
-                    )
-                else:
-                    told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
-                    if target.protocol == "tcp" and all(
-                        one.verdict in NOBODY for one in seen
-                    ):  # whatever its size is
-                        told = replace(told, cause=closed([attempt], seen))
-                    wrong = Nonconformance(told, seen=seen)
-                error = unless_changed(self.expect, [attempt.source, *target.backends], wrong)
-                tally.wrong(attempt.source, target, error, (wanted, str(seen[-1].verdict)))
+        decided = len(attempts) - controls
+
+        def judge(index: int) -> Judged:
+            attempt = attempts[index]
+            target = attempt.target
+            assert target is not None
+            if polled.converged or polled.agreed(index, right):
+                return because
+            seen = polled.seen(index)
+            wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
+            wrong: Exception
+            if controls and not polled.agreed(decided + index, right):
+                wrong = polled.broken_control(decided + index, wanted, {"do": SEE_CONN_3})
+            else:
+                told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
+                if target.protocol == "tcp" and all(
+                    one.verdict in NOBODY for one in seen
+                ):  # whatever its size is
+                    told = replace(told, cause=closed([attempt], seen))
+                wrong = Nonconformance(told, seen=seen)
+            error = self.unless_changed(attempt.source, target, wrong)
+            return Finding(error=error, symptom=(wanted, str(seen[-1].verdict)))
+
+        self.check("behaviour", polled.cases()[:decided], judge)
 
     def _failure(
         self,
@@ -274,10 +253,6 @@ def _told(seen: Sequence[Observation], target: Target) -> str:
     told += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]
     beside = ", ".join(f"{who} {counted(count, 'time')}" for who, count in right.most_common())
     return f"{', '.join(told)}{f' ({beside})' if beside else ''}"
-
-
-def _all_used(seen: Sequence[Observation], target: Target) -> bool:
-    return _proper(seen) and _all_answered(seen, target)
 
 
 def _answered(backend: Workload, seen: Iterable[Observation]) -> bool:

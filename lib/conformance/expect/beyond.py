@@ -19,24 +19,23 @@ from conformance.errors import (
     MissingCapability,
     Nonconformance,
     ProbeBroken,
-    SuiteError,
     first_line,
 )
 from conformance.expect import others
+from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.commands import Commands
 from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.limitation import Case
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Pair, Protocol, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
-from conformance.pods.groups import PodPairs
+from conformance.pods.groups import PodPair, PodPairs
 from conformance.verdicts.meaning import of_limitation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -61,10 +60,9 @@ LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 
 @dataclass
-class Beyond:
+class Beyond(Subject):
     """Expectations of one test; ``outside`` is the target beyond the cluster, or None where none was named."""
 
-    expect: Expect
     commands: Commands
     outside: tuple[str, int] | None
 
@@ -148,35 +146,30 @@ class Beyond:
         (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
         ``meanwhile`` is done while they are waited for; raises what it raises, too.
         """
-        with Tally(self.expect.context, "open" if want else "closed") as tally:
-            began = time.monotonic()
-            asked = [(source, there.address) for source, there in pod_pairs]
-            with ThreadPoolExecutor(1, thread_name_prefix="pings") as pool:
-                pings = pool.submit(self._pings, asked, *(REPLY if want else SILENCE))
-                meanwhile()
-            for (source, there), ran in zip(pod_pairs, pings.result(), strict=True):
-                try:
-                    said = self._said(source, ran)
-                except SuiteError as error:
-                    tally.wrong(source, there, error)
-                    continue
-                if said[-1].replied is want:
-                    tally.right(source, there, f"{because}; {PING_UNTOLD}")
-                else:
-                    text = self._told(source, there, said, because)
-                    wrong: Exception = Nonconformance(text)
-                    policies = self.expect.context.world.others
-                    if by := policies.excuse(
-                        source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
-                    ):
-                        wrong = others.decided(policies, text, by)
-                    elif want and (
-                        by := self.expect.context.world.runs.excuse(
-                            [source.node, there.node], began
-                        )
-                    ):
-                        wrong = others.decided(self.expect.context.world.runs, text, by)
-                    tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
+        began = time.monotonic()
+        asked = [(source, there.address) for source, there in pod_pairs]
+        with ThreadPoolExecutor(1, thread_name_prefix="pings") as pool:
+            pings = pool.submit(self._pings, asked, *(REPLY if want else SILENCE))
+            meanwhile()
+        world = self.expect.context.world
+
+        def judge(case: tuple[PodPair, Future[list[_Said]]]) -> Judged:
+            (source, there), ran = case
+            said = self._said(source, ran)
+            if said[-1].replied is want:
+                return f"{because}; {PING_UNTOLD}"
+            text = self._told(source, there, said, because)
+            wrong: Exception = Nonconformance(text)
+            if by := world.others.excuse(
+                source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
+            ):
+                wrong = others.decided(world.others, text, by)
+            elif want and (by := world.runs.excuse([source.node, there.node], began)):
+                wrong = others.decided(world.runs, text, by)
+            return unless_changed(self.expect, [source, there], wrong)
+
+        ran = zip(pod_pairs, pings.result(), strict=True)
+        self.check("open" if want else "closed", [(*one[0], one) for one in ran], judge)
 
     def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
         """Each ping passes before a policy is made.  Raises ControlBroken, and says what follows (``so``)."""
@@ -219,29 +212,26 @@ class Beyond:
             )
         named = Case(claim=claim, part=part)
         alone = Case(claim=claim, part="ICMP alone")
-        tallies = (
-            Tally(named.keep(self.expect.context), "closed"),
-            Tally(alone.keep(self.expect.context), "open"),
-        )
-        for source, there in [*silent, *allowed]:
-            tally = tallies[(source, there) in allowed]
-            try:
-                said = self._said(source, ran[source, there])
-            except SuiteError as error:
-                tally.wrong(source, there, error)
-                continue
+
+        def judge(pair: PodPair) -> Judged:
+            said = self._said(pair[0], ran[pair])
             told = f"{because}; {PING_UNTOLD}"
             replied = said[-1].replied
-            if (source, there) in skipped:
+            if pair in skipped:
                 reason = f"{said[-1]}, although {told}" if replied else because
-                tally.right(source, there, reason, of_limitation(replied))
-            elif replied == ((source, there) in allowed):
-                tally.right(source, there, told if replied else because)
-            else:
-                wrong = Nonconformance(self._told(source, there, said, because))
-                tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
-        for tally in tallies:
-            tally.end()
+                return Finding(reason, of_limitation(replied))
+            if replied == (pair in allowed):
+                return told if replied else because
+            wrong = Nonconformance(self._told(*pair, said, because))
+            return unless_changed(self.expect, pair, wrong)
+
+        context = self.expect.context
+        with (
+            Check(alone.keep(context), "open") as opened,
+            Check(named.keep(context), "closed") as shut,
+        ):
+            shut.each([(*pair, pair) for pair in silent], judge)
+            opened.each([(*pair, pair) for pair in allowed], judge)
 
     def do_not_ping(self, sources: Sequence[Workload], *, because: str, beside: Workload) -> None:
         """No pod's ping beyond the cluster is answered, however often; where one is, the claim is LIFTED there.
@@ -249,32 +239,20 @@ class Beyond:
         Raises ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any more afterwards.
         """
         address, _ = self._target
-        with Tally(self.expect.context, "closed") as tally:
-            silent = list[Workload]()
-            pings = self._pings([(source, address) for source in sources], ECHOES)
-            for source, ran in zip(sources, pings, strict=True):
-                try:
-                    said = self._said(source, ran)
-                except SuiteError as error:
-                    tally.wrong(source, None, error)
-                    continue
-                if said[-1].replied:
-                    told = (
-                        f"{source.label} -> {address}  {said[-1]}, although {because}; "
-                        f"{PING_UNTOLD}"
-                    )
-                    tally.right(source, None, told, ClaimVerdict.LIFTED)
-                else:
-                    silent.append(source)
-            try:
-                if silent:
-                    self._answers(beside)
-            except SuiteError as error:
-                for source in silent:
-                    tally.wrong(source, None, error)
-            else:
-                for source in silent:
-                    tally.right(source, None, because)
+        pings = self._pings([(source, address) for source in sources], ECHOES)
+        (control,) = at_once([partial(self._answers, beside)])
+
+        def judge(case: tuple[Workload, Future[list[_Said]]]) -> Judged:
+            source, ran = case
+            said = self._said(source, ran)
+            if said[-1].replied:
+                told = f"{source.label} -> {address}  {said[-1]}, although {because}; {PING_UNTOLD}"
+                return Finding(told, ClaimVerdict.LIFTED)
+            control.result()
+            return because
+
+        ran = zip(sources, pings, strict=True)
+        self.check("closed", [(one[0], None, one) for one in ran], judge)
 
     def _answers(self, linux: Workload) -> None:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""

@@ -8,15 +8,16 @@ something about the tools, and is ProbeBroken.  Each pair of pods is decided on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from conformance.errors import Nonconformance, ProbeBroken, SuiteError
+from conformance.errors import Nonconformance, ProbeBroken
+from conformance.expect.check import Check, Judged
 from conformance.expect.context import Context
 from conformance.expect.engine.answered import COMMAND_UNTOLD
 from conformance.expect.engine.at_once import at_once
-from conformance.expect.tally import Tally
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Half
 from conformance.model.endpoint import Pair, Target, Workload
@@ -108,34 +109,33 @@ class Commands:
         It takes the pod's suffix list, the DNS client's cache and its rules; one answer decides.  Raises
         Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
         """
-        with Tally(self.context, "behaviour") as tally:
-            wanted = sorted(to)
-            shown = "ForEach-Object { $_.IPAddressToString }"
-            words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
-            ran = at_once([partial(self._run, client, words) for client in clients])
-            for client, future in zip(clients, ran, strict=True):
-                try:
-                    ended = future.result()
-                    told = Explanation(
-                        claims=self.context.claims,
-                        path=client.label,
-                        where=client.node,
-                        expected=", ".join(wanted),
-                        observed="",
-                        prefix=f"{name} by Windows' own resolver: ",
-                        lines={"because": because},
-                    )
-                    said = _Said(ended, told, " ".join(words))
-                    if UNKNOWN_NAME in ended.output:
-                        raise Nonconformance(said.but(do=COMPARE_SUFFIXES))
-                    if ended.exit_code != 0:
-                        raise ProbeBroken(said.but("it failed for another reason than the name"))
-                    if sorted(ended.output.split()) != wanted:
-                        raise Nonconformance(said.but())
-                except (Nonconformance, SuiteError) as error:
-                    tally.wrong(client, None, error)
-                else:
-                    tally.right(client, None, because)
+        wanted = sorted(to)
+        shown = "ForEach-Object { $_.IPAddressToString }"
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
+        ran = at_once([partial(self._run, client, words) for client in clients])
+
+        def judge(case: tuple[Workload, Future[Ended]]) -> Judged:
+            client, future = case
+            ended = future.result()
+            told = Explanation(
+                claims=self.context.claims,
+                path=client.label,
+                where=client.node,
+                expected=", ".join(wanted),
+                observed="",
+                prefix=f"{name} by Windows' own resolver: ",
+                lines={"because": because},
+            )
+            said = _Said(ended, told, " ".join(words))
+            if UNKNOWN_NAME in ended.output:
+                return Nonconformance(said.but(do=COMPARE_SUFFIXES))
+            if ended.exit_code != 0:
+                return ProbeBroken(said.but("it failed for another reason than the name"))
+            return because if sorted(ended.output.split()) == wanted else Nonconformance(said.but())
+
+        cases = [(one[0], None, one) for one in zip(clients, ran, strict=True)]
+        with Check(self.context, "behaviour") as check:
+            check.each(cases, judge)
 
     def _succeed(
         self,
@@ -177,30 +177,20 @@ class Commands:
 
         Raises the worst failure.
         """
-        with Tally(self.context, half) as tally:
-            several = [argv(target) for _, target in pairs]
-            ran = at_once(
-                [
-                    partial(self._run, client, words)
-                    for (client, _), words in zip(pairs, several, strict=True)
-                ]
-            )
-            for (client, target), words, future in zip(pairs, several, ran, strict=True):
-                try:
-                    judge(
-                        self._said(
-                            (client, target), words, future.result(), expected(target), because
-                        ),
-                        target,
-                    )
-                except (Nonconformance, SuiteError) as error:
-                    tally.wrong(client, target, error)
-                else:
-                    tally.right(
-                        client,
-                        target,
-                        f"{because}; {COMMAND_UNTOLD}" if half == "open" else because,
-                    )
+        several = [(pair, argv(pair[1])) for pair in pairs]
+        ran = at_once([partial(self._run, client, words) for (client, _), words in several])
+
+        def judged(case: tuple[Pair, Sequence[str], Future[Ended]]) -> Judged:
+            pair, words, future = case
+            judge(self._said(pair, words, future.result(), expected(pair[1]), because), pair[1])
+            return f"{because}; {COMMAND_UNTOLD}" if half == "open" else because
+
+        cases = [
+            (*pair, (pair, words, future))
+            for (pair, words), future in zip(several, ran, strict=True)
+        ]
+        with Check(self.context, half) as check:
+            check.each(cases, judged)
 
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
         return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)

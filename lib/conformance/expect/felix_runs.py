@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.expect.check import Check, Judged
 from conformance.expect.context import Context
 from conformance.expect.explain.advice import pods_on
-from conformance.expect.tally import Tally
 from conformance.model.facts import NodeFacts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
@@ -52,19 +52,17 @@ class FelixRuns:
             clock=self.clock,
         )
         down = settled.last
-        with Tally(self.context, "read") as tally:
-            lost = self.lost(list(down)) if down else {}
-            for node in self.nodes:
-                if node.name not in down:
-                    tally.right(None, node, because)
-                elif node.name in lost:
-                    tally.wrong(None, node, EnvironmentBroken(lost[node.name]))
-                else:
-                    tally.wrong(
-                        None,
-                        node,
-                        self._error(node.name, down[node.name], settled.seconds, because),
-                    )
+        lost = self.lost(list(down)) if down else {}
+
+        def judge(node: NodeFacts) -> Judged:
+            if node.name not in down:
+                return because
+            if node.name in lost:
+                return EnvironmentBroken(lost[node.name])
+            return self._error(node.name, down[node.name], settled.seconds, because)
+
+        with Check(self.context, "read") as check:
+            check.each([(None, node, node) for node in self.nodes], judge)
 
     def _error(self, node: str, told: str, seconds: float, because: str) -> Exception:
         claims = ", ".join(self.context.claims)

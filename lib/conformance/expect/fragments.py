@@ -8,14 +8,12 @@ that they may, and has them answered in as many: what is lost by its size on eit
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.check import Judged
 from conformance.expect.engine.answered import as_wanted, echoed, with_who
 from conformance.expect.explain import message
-from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.sizes import SMALLEST
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
@@ -47,10 +45,8 @@ DO = {
 
 
 @dataclass
-class Fragments:
+class Fragments(Subject):
     """Expectations of one test about datagrams above the MTU, and transfers of many full packets."""
-
-    expect: Expect
 
     def arrive(self, pairs: Sequence[Pair], *, because: str) -> None:
         """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, and so do those of one packet.
@@ -69,20 +65,16 @@ class Fragments:
         ]
         polled = poll(self.expect, attempts, _all_echoed, because=because)
         lost = self._lost(pairs, because)
-        with Tally(self.expect.context, "behaviour") as tally:
-            for index, (source, target) in enumerate(pairs):
-                if index not in lost and not (polled.converged or polled.agreed(2 * index, echoed)):
-                    lost[index] = self._failure(polled, 2 * index, 2 * index + 1)
-                if index in lost:
-                    tally.wrong(
-                        source,
-                        target,
-                        unless_changed(self.expect, [source, *target.backends], lost[index]),
-                    )
-                else:
-                    tally.right(
-                        source, target, with_who(because, polled.seen(2 * index)[-polled.agree :])
-                    )
+
+        def judge(place: int) -> Judged:
+            wrong = lost.get(place)
+            if wrong is None and not (polled.converged or polled.agreed(2 * place, echoed)):
+                wrong = self._failure(polled, 2 * place, 2 * place + 1)
+            if wrong:
+                return self.unless_changed(*pairs[place], wrong)
+            return with_who(because, polled.seen(2 * place)[-polled.agree :])
+
+        self.check("behaviour", [(*pair, place) for place, pair in enumerate(pairs)], judge)
 
     def _lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
         """By its place a path on which some size of one packet never arrives, and what is said of it.
@@ -160,18 +152,13 @@ class Fragments:
                 "beside": f"{whole} in the same rounds: {message.summary(lost)}",
                 "do": "see CONN-3 on this way first: nothing is said about what is large while small ones vanish",
             }
-            broken = message.of_control(polled.message(beside, f"{little} answered", lines))
-            return ControlBroken(
-                broken, control=polled.attempts[beside].label, seen=[*lost, *small]
-            )
+            return polled.broken_control(beside, f"{little} answered", lines)
         lines = {
             "beside": f"{little} in the same rounds: {message.summary(small)}",
             "do": DO["small" if size < WHOLE else attempt.kind.value],
         }
-        text = polled.message(
-            index, f"{f'a datagram of {size} bytes' if is_udp else whole} answered", lines
-        )
-        return Nonconformance(text, seen=[*lost, *small])
+        what = f"a datagram of {size} bytes" if is_udp else whole
+        return polled.nonconformance(index, f"{what} answered", lines)
 
 
 def _all_echoed(seen: Sequence[Observation]) -> bool:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, first_line
 from conformance.expect.beyond import asked_for
+from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.streams import StreamExpect
-from conformance.expect.tally import Tally
 from conformance.model.claim import ClaimVerdict
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
+from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPairs
+from conformance.probe.streams import Stream
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -37,28 +39,38 @@ class HostSubnet:
             what = f"no free port of a node takes connections of Linux pods: {first_line(broken)}"
             do = "let nodes' firewalls pass TCP to high ports from pods and nodes"
             raise MissingCapability(what, do) from broken
-        with Tally(self.streams.expect.context, "open") as tally:
-            opened = self.streams.open(*ways)
-            for stream, state in zip(opened, self.streams.streams.look(opened), strict=True):
-                client = stream.client
-                target = stream.target
-                seen = state.server.remote.rpartition(":")[0]
-                path = f"{client.label} -> {target.label}"
-                if seen == client.node_address:
-                    tally.right(client, target, because)
-                elif seen == client.address:
-                    told = (
-                        f"{path}: the server saw the pod's own address {seen}, although {because}"
-                    )
-                    tally.right(client, target, told, ClaimVerdict.LIFTED)
-                else:
-                    do = f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, and see NAT-2"
-                    wrong = Explanation(
-                        claims=tally.context.claims,
-                        path=path,
-                        where=f"{client.node} to a node's own port",
-                        expected=f"source {client.node_address} (its node)",
-                        observed=f"source {seen}",
-                        lines={"because": because, "do": do},
-                    )
-                    tally.wrong(client, target, Nonconformance(wrong))
+        opened = self.streams.open(*ways)
+        states = self.streams.streams.look(opened)
+        context = self.streams.expect.context
+
+        def judge(case: tuple[Stream, StreamState]) -> Judged:
+            stream, state = case
+            client = stream.client
+            seen = state.server.remote.rpartition(":")[0]
+            path = f"{client.label} -> {stream.target.label}"
+            if seen == client.node_address:
+                return because
+            if seen == client.address:
+                told = f"{path}: the server saw the pod's own address {seen}, although {because}"
+                return Finding(told, ClaimVerdict.LIFTED)
+            do = (
+                f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, "
+                "and see NAT-2"
+            )
+            return Nonconformance(
+                Explanation(
+                    claims=context.claims,
+                    path=path,
+                    where=f"{client.node} to a node's own port",
+                    expected=f"source {client.node_address} (its node)",
+                    observed=f"source {seen}",
+                    lines={"because": because, "do": do},
+                )
+            )
+
+        cases = [
+            (stream.client, stream.target, (stream, state))
+            for stream, state in zip(opened, states, strict=True)
+        ]
+        with Check(context, "open") as check:
+            check.each(cases, judge)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import MissingCapability, Nonconformance, SuiteError
+from conformance.errors import MissingCapability
+from conformance.expect.check import Finding, Judged
 from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend, with_who
 from conformance.expect.explain import message
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
@@ -20,10 +20,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 
 @dataclass
-class KnownIssue:
+class KnownIssue(Subject):
     """A known issue of one test; paths on which it does not happen are NOT_OBSERVED."""
-
-    expect: Expect
 
     def may_be_cut_off(
         self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
@@ -54,22 +52,20 @@ class KnownIssue:
             because=because,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
-        with Tally(expect.context, "behaviour") as tally:
-            lines = list[str]()
-            for index, (attempt, seen) in enumerate(polled):
-                lines.append(f"{attempt.label}: {message.summary(seen)}")
-                if unexpected_backend(seen[-1]):
-                    text = polled.message(index, "CONNECTED, or no answer at all", {})
-                    tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
-                elif as_wanted(seen[-1], True):
-                    connected = (
-                        f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
-                    )
-                    reason = with_who(connected, seen[-1:])
-                    tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
-                else:
-                    tally.right(source, attempt.target, because)
-            expect.context.sink.attach("known issue", "\n".join(lines))
+        lines = [f"{attempt.label}: {message.summary(seen)}" for attempt, seen in polled]
+        expect.context.sink.attach("known issue", "\n".join(lines))
+
+        def judge(index: int) -> Judged:
+            seen = polled.seen(index)
+            if unexpected_backend(seen[-1]):
+                return polled.nonconformance(index, "CONNECTED, or no answer at all", {})
+            if as_wanted(seen[-1], True):
+                times = counted(len(seen), "time")
+                told = f"{attempts[index].label} connected {times}, where it may fail"
+                return Finding(with_who(told, seen[-1:]), ClaimVerdict.NOT_OBSERVED)
+            return because
+
+        self.check("behaviour", polled.cases(), judge)
 
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
@@ -78,17 +74,15 @@ class KnownIssue:
 
         ``do``: what makes it known.  Raises MissingCapability where it is known of no node.
         """
-        with Tally(self.expect.context, "behaviour") as tally:
-            unknown = list[str]()
-            for node in on:
-                try:
-                    found = read(node.name)
-                except SuiteError as error:
-                    tally.wrong(None, node, error)
-                    continue
-                if found.value is None:
-                    unknown.append(found.source)
-                reason = f"{because} ({found.source})" if found.value else found.source
-                tally.right(None, node, reason, of_chance(found.value))
+        unknown = list[str]()
+
+        def judge(node: NodeFacts) -> Judged:
+            found = read(node.name)
+            if found.value is None:
+                unknown.append(found.source)
+            reason = f"{because} ({found.source})" if found.value else found.source
+            return Finding(reason, of_chance(found.value))
+
+        self.check("behaviour", [(None, node, node) for node in on], judge)
         if len(unknown) == len(on):
             raise MissingCapability(unknown[0] if unknown else "no Windows node is covered", do)

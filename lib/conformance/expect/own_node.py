@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.check import Finding, Judged
 from conformance.expect.engine.answered import as_wanted, telling
 from conformance.expect.explain import message
 from conformance.expect.poll import Polled, poll
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
@@ -23,10 +23,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 
 @dataclass
-class OwnNode:
+class OwnNode(Subject):
     """Expectations about strangers that come with the address of the backend's node."""
-
-    expect: Expect
 
     def lets_in(
         self,
@@ -47,39 +45,35 @@ class OwnNode:
             direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them"
         )
         if not out.converged:
-            attempt, seen = next(
-                each for each in out if each[1][-1].verdict is not Verdict.TIMED_OUT
+            index = next(
+                place
+                for place, (_, seen) in enumerate(out)
+                if seen[-1].verdict is not Verdict.TIMED_OUT
             )
-            index = list(out.attempts).index(attempt)
-            broke = message.of_control(
-                out.message(
-                    index,
-                    "TIMED_OUT",
-                    {"do": "see POL-1 first"},
-                    so="by pod address: nothing shows that a policy guards this pod",
-                )
+            so = "by pod address: nothing shows that a policy guards this pod"
+            text = out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so)
+            raise ControlBroken(
+                message.of_control(text),
+                control="the stranger by pod address",
+                seen=out.seen(index),
             )
-            raise ControlBroken(broke, control="the stranger by pod address", seen=seen)
-        with Tally(self.expect.context, "behaviour") as tally:
-            polled = self._poll(paths, _connected, because)
-            for index, (attempt, seen) in enumerate(polled):
-                if polled.agreed(index, _connected):
-                    tally.right(attempt.source, attempt.target, because)
-                elif all(each.verdict is Verdict.TIMED_OUT for each in seen):
-                    closed = f"{attempt.label}: closed as by pod address, {message.summary(seen)}"
-                    tally.right(attempt.source, attempt.target, closed, ClaimVerdict.LIFTED)
-                else:
-                    told = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
-                    wavers = ControlBroken(
-                        told, control="a path that is now open and now closed", seen=seen
-                    )
-                    steady = len({each.verdict for each in seen}) == 1
-                    tally.wrong(
-                        attempt.source,
-                        attempt.target,
-                        Nonconformance(told, seen=seen) if steady else wavers,
-                    )
-            self.expect.controls([admitted], because="the policy admits them still")
+        polled = self._poll(paths, _connected, because)
+
+        def judge(index: int) -> Judged:
+            seen = polled.seen(index)
+            if polled.agreed(index, _connected):
+                return because
+            if all(each.verdict is Verdict.TIMED_OUT for each in seen):
+                told = f"{paths[index][0].label} -> {paths[index][1].label}"
+                closed = f"{told}: closed as by pod address, {message.summary(seen)}"
+                return Finding(closed, ClaimVerdict.LIFTED)
+            text = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
+            if len({each.verdict for each in seen}) == 1:
+                return Nonconformance(text, seen=seen)
+            return ControlBroken(text, control="a path that is now open and now closed", seen=seen)
+
+        self.check("behaviour", polled.cases(), judge)
+        self.expect.controls([admitted], because="the policy admits them still")
 
     def _poll(
         self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str

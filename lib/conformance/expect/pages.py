@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import Nonconformance
+from conformance.expect.check import Judged
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.explain import message
-from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
@@ -18,21 +16,19 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 
 @dataclass
-class Pages:
+class Pages(Subject):
     """Expectations of one test about pages."""
-
-    expect: Expect
 
     def show(self, source: Workload, targets: Sequence[Target], text: str, *, because: str) -> None:
         """A backend of each target answers, several times in a row, with status 200 and a page with this text."""
         self.expect.reachable(source, targets, because=because, kind=Kind.HTTP)
-        with Tally(self.expect.context, "behaviour") as tally:
-            for target in targets:
-                self._shown(source, target, text, because, tally)
+        self.check(
+            "behaviour",
+            [(source, target, target) for target in targets],
+            lambda target: self._shown(source, target, text, because),
+        )
 
-    def _shown(
-        self, source: Workload, target: Target, text: str, because: str, tally: Tally
-    ) -> None:
+    def _shown(self, source: Workload, target: Target, text: str, because: str) -> Judged:
         polled = poll(
             self.expect,
             [self.expect.attempt(source, target, Kind.HTTP)],
@@ -42,20 +38,16 @@ class Pages:
             because=because,
         )
         if polled.converged:
-            tally.right(source, target, with_who(because, polled.seen(0)[-polled.agree :]))
-            return
+            return with_who(because, polled.seen(0)[-polled.agree :])
         seen = polled.seen(0)
         page = f"{_said(seen[-1], text)}: {' '.join(_page(seen[-1]).split())[:200] or 'empty'}"
         observed = message.tally([_said(observation, text) for observation in seen])
         pods = " and ".join(f"{pod.namespace}/{pod.pod}" for pod in target.backends) or target.label
         do = f"read the log of {pods}, and ask for the page by hand: another server or image may answer there"
-        wrong = Nonconformance(
-            polled.message(
-                0, f"HTTP 200 and {text!r}", {"page": page, "do": do}, observed=observed
-            ),
-            seen=seen,
-        )
-        tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], wrong))
+        expected = f"HTTP 200 and {text!r}"
+        lines = {"page": page, "do": do}
+        wrong = polled.nonconformance(0, expected, lines, observed=observed)
+        return self.unless_changed(source, target, wrong)
 
 
 def _page(seen: Observation) -> str:

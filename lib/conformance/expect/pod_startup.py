@@ -6,12 +6,12 @@ from functools import partial
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
 from conformance.expect import others
+from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.engine.answered import UNTOLD, as_wanted
 from conformance.expect.explain import cause, message
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import OS, Pair, Target, Workload
@@ -55,10 +55,8 @@ class _Look:
 
 
 @dataclass
-class PodStartup:
+class PodStartup(Subject):
     """What one test expects of new pods; each decides for itself, NOT_OBSERVED where its egress was held back."""
-
-    expect: Expect
 
     def accept_nothing(
         self,
@@ -111,18 +109,17 @@ class PodStartup:
             description=because,
             clock=clock,
         )
-        with Tally(expect.context, "closed") as tally:
-            for index, attempt in enumerate(attempts[:-1]):
-                held_up = "" if watched.converged else new_pods[index].held_up()
-                looks = [item[index] for item in watched.seen]
-                failure = self._wrong([attempt, attempts[-1]], looks, watched, because, held_up)
-                if failure is None:
-                    tally.right(client, attempt.target, because)
-                else:
-                    failure = unless_changed(
-                        expect, [client, *beside.backends], failure, want=False
-                    )
-                    tally.wrong(client, attempt.target, failure)
+
+        def judge(index: int) -> Judged:
+            held_up = "" if watched.converged else new_pods[index].held_up()
+            looks = [item[index] for item in watched.seen]
+            both = [attempts[index], attempts[-1]]
+            if failure := self._wrong(both, looks, watched, because, held_up):
+                return self.unless_changed(client, beside, failure, want=False)
+            return because
+
+        cases = [(client, one.target, place) for place, one in enumerate(attempts[:-1])]
+        self.check("closed", cases, judge)
         expect.context.sink.record("seconds watched", round(watched.seconds, 3))
         expect.context.sink.record(
             "seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3)
@@ -143,49 +140,47 @@ class PodStartup:
             because=because,
             within=lambda patience: patience.policy_effect,
         )
-        with Tally(expect.context, "behaviour") as tally:
-            told = list[str]()
-            for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
-                if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
-                    text = polled.message(
-                        index,
-                        "TIMED_OUT",
-                        {"do": f"read Felix' log on node {one.pod.node}"},
-                        so="its egress policy is not in force, so its first action says nothing",
-                    )
-                    tally.wrong(one.pod, target, self._past_policy(text, None, *seen))
-                    continue
-                connected = one.connected_first()
-                told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
-                lost = (
-                    f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
-                    "connect; whether that was denied or lost is not told"
-                )
-                entered = f"{because}; {UNTOLD}: its first action is a bare connection"
-                tally.right(one.pod, target, entered if connected else lost, of_chance(connected))
+        told = list[str]()
+
+        def judge(index: int) -> Judged:
+            one = new_pods[index]
+            attempt = attempts[index]
+            if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
+                do = {"do": f"read Felix' log on node {one.pod.node}"}
+                so = "its egress policy is not in force, so its first action says nothing"
+                text = polled.message(index, "TIMED_OUT", do, so=so)
+                return self._past_policy(text, None, *polled.seen(index))
+            connected = one.connected_first()
+            told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
+            lost = (
+                f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s),"
+                " where it may connect; whether that was denied or lost is not told"
+            )
+            entered = f"{because}; {UNTOLD}: its first action is a bare connection"
+            return Finding(entered if connected else lost, of_chance(connected))
+
+        with Check(expect.context, "behaviour") as check:
+            check.each(polled.cases(), judge)
             expect.context.sink.attach("first action", "\n".join(told))
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
-        with Tally(self.expect.context, "closed") as tally:
-            policies = self.expect.context.world.others
-            for new_pod in new_pods:
-                if not new_pod.connected_first():
-                    tally.right(new_pod.pod, target, because)
-                    continue
-                attempt = self.expect.attempt(new_pod.pod, target, want=False)
-                line = (
-                    f"{', '.join(self.expect.context.claims)}: {attempt.nodes}: expected TIMED_OUT, observed CONNECTED "
-                    f"(1 try, its first action, given up after {attempt.give_up_after:g} s)"
-                )
-                told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
-                line += "".join(f"\n  {key:7}  {text}" for key, text in told.items())
-                by = policies.excuse(new_pod.pod, target, "open", protocol="TCP")
-                tally.wrong(
-                    new_pod.pod,
-                    target,
-                    others.decided(policies, line, by) if by else Nonconformance(line),
-                )
+        policies = self.expect.context.world.others
+
+        def judge(new_pod: NewPod) -> Judged:
+            if not new_pod.connected_first():
+                return because
+            attempt = self.expect.attempt(new_pod.pod, target, want=False)
+            line = (
+                f"{', '.join(self.expect.context.claims)}: {attempt.nodes}: expected TIMED_OUT, observed CONNECTED "
+                f"(1 try, its first action, given up after {attempt.give_up_after:g} s)"
+            )
+            told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
+            line += "".join(f"\n  {key:7}  {text}" for key, text in told.items())
+            by = policies.excuse(new_pod.pod, target, "open", protocol="TCP")
+            return others.decided(policies, line, by) if by else Nonconformance(line)
+
+        self.check("closed", [(one.pod, target, one) for one in new_pods], judge)
 
     def become_ready(
         self,
@@ -230,13 +225,14 @@ class PodStartup:
                     do="read Felix' log on that node: the new pod's policy is not in force",
                 )
                 raise self._past_policy(text, client, seen)
-        wrong: list[Exception] = []
-        for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
+        for target in targets:
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
-            if ready:
+
+        def judge(place: int) -> Judged:
+            one = new_pods[place]
+            if settled.last[place]:
                 told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
-                expect.context.decided(None, one.pod, of_promise(kept=True), told, "open")
-                continue
+                return Finding(told, of_promise(kept=True))
             text = Explanation(
                 claims=claims,
                 path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
@@ -252,12 +248,9 @@ class PodStartup:
             )
             held_up = one.held_up()
             verdict = EnvironmentBroken(held_up) if held_up else Nonconformance(text)
-            wrong.append(unless_changed(expect, [one.pod], verdict))
-            expect.context.decided(
-                None, one.pod, of_failure(wrong[-1]), first_line(wrong[-1]), "open"
-            )
-        if wrong:
-            raise min(wrong, key=lambda one: not isinstance(one, Nonconformance))
+            return unless_changed(expect, [one.pod], verdict)
+
+        self.check("open", [(None, one.pod, place) for place, one in enumerate(new_pods)], judge)
 
     @staticmethod
     def pairs(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Pair]:

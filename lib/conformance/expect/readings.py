@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from conformance.errors import MissingCapability, Nonconformance, SuiteError, Unmet, first_line
+from conformance.expect.check import Check, Finding
 from conformance.expect.context import Context
 from conformance.expect.explain import message
-from conformance.expect.tally import Tally
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
@@ -60,7 +60,7 @@ class Readings:
         """
         demand = _Demand(facts, right, expected or shown(right), lifted, because, do)
         nodes = _nodes(on)
-        with Tally(self.context, "read") as tally:
+        with Check(self.context, "read") as check:
             decided = False
             lacking: MissingCapability | None = None
             patience = self._patience(next(iter(nodes.values()), None))
@@ -81,10 +81,10 @@ class Readings:
                         )
                 except (Nonconformance, SuiteError) as error:
                     decided = True
-                    tally.wrong(None, place, error, symptom)
+                    check.decide(None, place, Finding(error=error, symptom=symptom))
                 else:
                     decided = True
-                    tally.right(None, place, gone or because, of_limitation(bool(gone)))
+                    check.decide(None, place, Finding(gone or because, of_limitation(bool(gone))))
         if not decided:
             raise lacking or MissingCapability(
                 f"no node is there to have {demand.expected}", "cover a node: --nodes"

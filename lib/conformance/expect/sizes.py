@@ -17,15 +17,14 @@ from conformance.errors import (
     ProbeBroken,
     SuiteError,
 )
+from conformance.expect.check import Judged
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
-from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPair
@@ -68,10 +67,8 @@ class Carried:
 
 
 @dataclass
-class Sizes:
+class Sizes(Subject):
     """Expectations of one test about sizes."""
-
-    expect: Expect
 
     def carries(
         self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080
@@ -90,14 +87,12 @@ class Sizes:
             [pairs], because="without small datagrams nothing is said about larger ones"
         )
         found: list[Carried] = []
-        with Tally(self.expect.context, "behaviour") as tally:
-            for source, target in pairs:
-                try:
-                    found.append(self._judged(source, target, because))
-                except (Nonconformance, SuiteError) as error:
-                    tally.wrong(source, target, error)
-                else:
-                    tally.right(source, target, because)
+
+        def judge(pair: Pair) -> Judged:
+            found.append(self._judged(*pair, because))
+            return because
+
+        self.check("behaviour", [(*pair, pair) for pair in pairs], judge)
         return found
 
     def setting_ignored(
@@ -183,14 +178,9 @@ class Sizes:
                     seconds=again.settled.seconds,
                 )
             if all(map(_hole, again.settled.seen)):
-                raise unless_changed(
-                    self.expect,
-                    [source, *target.backends],
-                    self._black_hole(carried, again, because),
-                )
-        raise unless_changed(
-            self.expect, [source, *target.backends], self._undecided(carried, again)
-        )
+                hole = self._black_hole(carried, again, because)
+                raise self.unless_changed(source, target, hole)
+        raise self.unless_changed(source, target, self._undecided(carried, again))
 
     def _once_more(self, source: Workload, target: Target, size: int, because: str) -> Polled:
         """A size and a small datagram beside it, in as many rounds as verdicts must agree."""

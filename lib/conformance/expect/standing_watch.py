@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import others
+from conformance.expect.check import Judged
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.tally import Tally
+from conformance.expect.subject import Subject
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.decision import Side
@@ -148,10 +149,9 @@ Turns = Sequence[Mapping[str, Any]]
 
 
 @dataclass
-class StandingWatch:
+class StandingWatch(Subject):
     """What one run's watch has seen, for the test that decides it."""
 
-    expect: Expect
     facts: Facts
     told: Callable[[], tuple[Kept, Turns]]
     """Ends the watch, and says what it has kept beside the run's turns."""
@@ -165,14 +165,17 @@ class StandingWatch:
         kept, turns = self.told()
         if kept.error:
             raise EnvironmentBroken(f"the standing watch ended early: {kept.error}")
-        with Tally(self.expect.context, "closed") as tally:
-            seconds = f"asked for {kept.ended - kept.began:.0f} s"
-            for node in self.facts.nodes:
-                of_node = _OfNode(self.expect, node.name, kept, turns, because)
-                if problem := of_node.problem():
-                    tally.wrong(None, node, problem)
-                elif of_node.paths:
-                    tally.right(None, node, "; ".join([because, seconds, *of_node.notes]))
+        seconds = f"asked for {kept.ended - kept.began:.0f} s"
+
+        def judge(of_node: _OfNode) -> Judged:
+            return of_node.problem() or "; ".join([because, seconds, *of_node.notes])
+
+        found = [
+            (None, node, _OfNode(self.expect, node.name, kept, turns, because))
+            for node in self.facts.nodes
+        ]
+        watched = [one for one in found if one[2].paths or one[2].node in kept.unwatched]
+        self.check("closed", watched, judge)
 
 
 @dataclass

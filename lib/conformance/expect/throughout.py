@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.check import Judged
 from conformance.expect.engine.answered import ARRIVED, as_wanted, default_kind
 from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
-from conformance.expect.guard import unless_changed
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect
+from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target
@@ -46,10 +45,8 @@ class _Asked:
 
 
 @dataclass
-class Throughout:
+class Throughout(Subject):
     """What one test expects of paths while it does something."""
-
-    expect: Expect
 
     def closed_while(
         self,
@@ -78,15 +75,13 @@ class Throughout:
                 stop.set()
         asking.result()  # what breaks it is no silence of the paths
         alive = _alive(opened)
-        with Tally(self.expect.context, "closed") as tally:
-            for one in shut:
-                if problem := self._problem(one, shut, alive, because):
-                    tally.wrong(one.attempt.source, one.target, problem)
-                else:
-                    asked = counted(len(one.seen), "time", "times")
-                    tally.right(
-                        one.attempt.source, one.target, f"{because}; asked {asked} meanwhile"
-                    )
+
+        def judge(one: _Asked) -> Judged:
+            asked = counted(len(one.seen), "time", "times")
+            problem = self._problem(one, shut, alive, because)
+            return problem or f"{because}; asked {asked} meanwhile"
+
+        self.check("closed", [(one.attempt.source, one.target, one) for one in shut], judge)
 
     def _paths(self, pairs: Iterable[Pairs], *, want: bool) -> list[_Asked]:
         patience = self.expect.timings
@@ -161,9 +156,7 @@ class Throughout:
             }
             text = replace(line, lines={**line.lines, **further})
             verdict = Nonconformance(text, seen=[seen for _, seen in reached])
-            return unless_changed(
-                self.expect, [attempt.source, *one.target.backends], verdict, want=False
-            )
+            return self.unless_changed(attempt.source, one.target, verdict, want=False)
         if one.error is not None:
             return one.error
         why = _doubt(one, alive)

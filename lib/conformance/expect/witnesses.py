@@ -10,10 +10,11 @@ from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
+from conformance.expect.check import Finding, Judged
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.tally import Tally
-from conformance.expect.traffic import Expect, Policies
+from conformance.expect.subject import Subject
+from conformance.expect.traffic import Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Pair, Workload
@@ -60,10 +61,9 @@ class Restart(Protocol):
 
 
 @dataclass
-class Opens:
+class Opens(Subject):
     """Paths that policies close and that a change opens: both are the policy's work, on every subject's node."""
 
-    expect: Expect
     pairs: Sequence[Pair]
 
     def closed_by(
@@ -113,13 +113,12 @@ class Restarted:
 
 
 @dataclass
-class AclLists:
+class AclLists(Subject):
     """Expectations about the ACL lists of Windows pods' endpoints.
 
     Lists are compared with all that their rules say: the ids that Felix gives tell no list from the same given anew.
     """
 
-    expect: Expect
     acls: Acls
     _had: tuple[tuple[Workload, Rules], ...] = ()
 
@@ -148,38 +147,34 @@ class AclLists:
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
         self.expect.context.sink.attach("ACL lists", shown)
-        with Tally(self.expect.context, "behaviour") as tally:
-            for pod, had, now in pairs:
-                own = [
-                    stream
-                    for stream in streams
-                    if pod.uid in {end.workload.uid for end in stream.ends}
-                ]
-                lost = next((state for state in own if state.lost), None)
-                if had == now:
-                    after = (
-                        f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
-                    )
-                    do = f"compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}"
-                    text = Explanation(
-                        claims=self.expect.context.claims,
-                        path=f"HNS endpoint of {pod.label}",
-                        expected="another ACL list",
-                        observed=f"the same {counted(len(had), 'rule')}{after}",
-                        tries=len(settled.seen),
-                        seconds=settled.seconds,
-                        where=f"a pod on {pod.node}",
-                        lines={"because": because, "do": do},
-                        table=f"  the lists, - before and + after:\n{shown}",
-                    )
-                    tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))
-                elif lost:
-                    tally.right(
-                        None, pod, f"{because}; with it {lost.label} was lost: {lost.words}"
-                    )
-                else:
-                    told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
-                    tally.right(None, pod, told, ClaimVerdict.NOT_OBSERVED)
+
+        def judge(case: tuple[Workload, Rules, Rules]) -> Judged:
+            pod, had, now = case
+            own = [
+                stream for stream in streams if pod.uid in {end.workload.uid for end in stream.ends}
+            ]
+            lost = next((state for state in own if state.lost), None)
+            if had == now:
+                after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
+                do = f"compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}"
+                text = Explanation(
+                    claims=self.expect.context.claims,
+                    path=f"HNS endpoint of {pod.label}",
+                    expected="another ACL list",
+                    observed=f"the same {counted(len(had), 'rule')}{after}",
+                    tries=len(settled.seen),
+                    seconds=settled.seconds,
+                    where=f"a pod on {pod.node}",
+                    lines={"because": because, "do": do},
+                    table=f"  the lists, - before and + after:\n{shown}",
+                )
+                return unless_changed(self.expect, [pod], Nonconformance(text))
+            if lost:
+                return f"{because}; with it {lost.label} was lost: {lost.words}"
+            told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
+            return Finding(told, ClaimVerdict.NOT_OBSERVED)
+
+        self.check("behaviour", [(None, one[0], one) for one in pairs], judge)
 
     def shorter(self, *, because: str) -> None:
         """Together the lists of each node have fewer entries than when they were read.
@@ -196,30 +191,28 @@ class AclLists:
             for pod, had, now in each
         ]
         self.expect.context.sink.attach("ACL lists", "\n\n".join(shown))
-        with Tally(self.expect.context, "behaviour") as tally:
-            for node, lists in by_node.items():
-                before = sum(_entries(had, now) for _, had, now in lists)
-                after = sum(_entries(now, had) for _, had, now in lists)
-                times = f" ({before / after:.1f} times as many)" if after else ""
-                told = (
-                    f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
-                )
-                if before > after > 0:
-                    tally.right(None, lists[0][0], f"{because}: {told}, on node {node}")
-                    continue
-                text = Explanation(
-                    claims=self.expect.context.claims,
-                    path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
-                    expected="fewer entries than before",
-                    observed=told,
-                    where=node,
-                    lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
-                    table="\n\n".join(["  the lists, - before and + after:", *shown]),
-                )
-                error = unless_changed(
-                    self.expect, [pod for pod, *_ in lists], Nonconformance(text)
-                )
-                tally.wrong(None, lists[0][0], error, ("fewer ACL entries", f"{after} of {before}"))
+
+        def judge(lists: Sequence[tuple[Workload, Rules, Rules]]) -> Judged:
+            node = lists[0][0].node
+            before = sum(_entries(had, now) for _, had, now in lists)
+            after = sum(_entries(now, had) for _, had, now in lists)
+            times = f" ({before / after:.1f} times as many)" if after else ""
+            told = f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
+            if before > after > 0:
+                return f"{because}: {told}, on node {node}"
+            text = Explanation(
+                claims=self.expect.context.claims,
+                path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
+                expected="fewer entries than before",
+                observed=told,
+                where=node,
+                lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
+                table="\n\n".join(["  the lists, - before and + after:", *shown]),
+            )
+            error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
+            return Finding(error=error, symptom=("fewer ACL entries", f"{after} of {before}"))
+
+        self.check("behaviour", [(None, one[0][0], one) for one in by_node.values()], judge)
 
 
 def _entries(rules: Rules, others: Rules) -> int:
