@@ -98,6 +98,6 @@ class Check:
 
 
 def _rank(error: Exception) -> int:
-    """Rank of a failure; the lowest is raised: what says most about the cluster, then about its pods."""
+    """Rank a failure; the lowest is raised: what says most about the cluster, then about pods."""
     order = (Nonconformance, EnvironmentBroken, ProbeBroken)
     return next((place for place, kind in enumerate(order) if isinstance(error, kind)), len(order))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.engine.answered import DNS_UNTOLD
+from conformance.expect.excuses import changed
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import (
     COMPARE,
@@ -18,7 +19,6 @@ from conformance.expect.explain.dns_servers import (
 from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
-from conformance.expect.vet import changed
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict

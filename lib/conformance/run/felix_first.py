@@ -7,7 +7,7 @@ from dataclasses import replace
 from conformance.errors import Nonconformance, SuiteError, first_line
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import pods_on
-from conformance.expect.felix_runs import DOWN
+from conformance.expect.subjects.felix_runs import DOWN
 from conformance.run.capturing import ends_of
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from conformance.errors import SuiteError
-from conformance.expect.others import NOW, Times
+from conformance.expect.owners import NOW, Times
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import (

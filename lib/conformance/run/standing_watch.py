@@ -20,7 +20,7 @@ from typing import Any
 
 from conformance.errors import EnvironmentBroken, SuiteError, first_line
 from conformance.expect.engine.answered import plain
-from conformance.expect.standing_watch import Edit, Kept, Watched, Way
+from conformance.expect.subjects.standing_watch import Edit, Kept, Watched, Way
 from conformance.expect.watches import turn_of
 from conformance.facts.calico_api import CalicoApi
 from conformance.journal import liveness

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.expect.others import Times, excused
+from conformance.expect.owners import Times, excused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.attempt import Attempt, Kind

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect.standing_watch import Kept, Watched
+from conformance.expect.subjects.standing_watch import Kept, Watched
 from conformance.kube.ownership import Ownership
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.codec import from_plain, to_plain
