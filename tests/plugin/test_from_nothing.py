@@ -75,7 +75,7 @@ EXPECTS = """
 import sys
 sys.path.insert(0, "{root}")
 from dataclasses import replace
-from conformance.expect.readings import Readings
+from conformance.expect.subjects.readings import Readings
 from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.facts import Fact

@@ -13,8 +13,8 @@ from conformance.disrupt.disruptions import Disruptions
 from conformance.disrupt.felix import FELIX_RESTART, Felix
 from conformance.disrupt.healer import Healer
 from conformance.errors import Nonconformance
+from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.engine.answered import ARRIVED
-from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies, Removable
 from conformance.journal.journalling import Journalling
 from conformance.model.change import ObjectRef
@@ -79,7 +79,6 @@ class EndingPolicy:
         """
         node = server.node
         patience = self.expect.timings.of(server.os)
-        tally = Tally(self.expect.context, "behaviour")
         clock = self.expect.clock
         self.expect.controls([open, closed], because="before the policy nothing closes this path")
         ended = self.felix.watched(node)
@@ -109,16 +108,17 @@ class EndingPolicy:
             self.felix.back(node)
         self.expect.under(then, open=[open], closed=[closed], because=back)
         self.journal.close(entry)
+        found: Judged = f"{because}; Felix ran all the while"
         if told:
             text = (
                 f"{', '.join(self.expect.context.claims)}: Felix on node {node} ended under the policies "
                 f"{', '.join(policy.names)}: expected that it runs on, observed {told} ({seconds:.1f} s)\n"
                 f"  because  {because}\n  do       name no ports in a Pass; the log of its pod says why it ended"
             )
-            tally.wrong(None, server, Nonconformance(text), ("Felix runs", "Felix ended"))
-        else:
-            tally.right(None, server, f"{because}; Felix ran all the while")
-        tally.end()
+            symptom = ("Felix runs", "Felix ended")
+            found = Finding(error=Nonconformance(text), symptom=symptom)
+        with Check(self.expect.context, "behaviour") as check:
+            check.each([(None, server, found)], lambda one: one)
 
     def _is_closed(self, pair: Pair) -> bool:
         source, target = pair

@@ -8,8 +8,8 @@ calico-node of a Linux node fills its object at once, then each period
 from collections.abc import Sequence
 
 from conformance.errors import ControlBroken, MissingCapability
+from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.context import Context
-from conformance.expect.tally import Tally
 from conformance.journal.journalled import Journalled
 from conformance.kube.changes import reference
 from conformance.kube.refused import ApiRefused
@@ -51,19 +51,15 @@ class OwnNodeStatus:
         Raises ControlBroken where the other one is not filled, MissingCapability without the
         right.
         """
-        tally = Tally(self._context, "behaviour")
-        for node in self._windows:
-            try:
-                filled = self._filled(node.name, self._linux)
-            except ControlBroken as error:
-                tally.wrong(None, node, error)
-            else:
-                if filled:
-                    told = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
-                    tally.right(None, node, told, ClaimVerdict.LIFTED)
-                else:
-                    tally.right(None, node, because)
-        tally.end()
+
+        def judge(node: NodeFacts) -> Judged:
+            if filled := self._filled(node.name, self._linux):
+                told = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
+                return Finding(told, ClaimVerdict.LIFTED)
+            return because
+
+        with Check(self._context, "behaviour") as check:
+            check.each([(None, node, node) for node in self._windows], judge)
 
     def _filled(self, windows: str, linux: str) -> str:
         """When the Windows node's was filled last, empty where it was not."""

@@ -8,7 +8,7 @@ from conformance.errors import Nonconformance, SuiteError, first_line
 from conformance.evidence.packet_capture import ends_of
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import pods_on
-from conformance.expect.felix_runs import DOWN
+from conformance.expect.subjects.felix_runs import DOWN
 
 
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:

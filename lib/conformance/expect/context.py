@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.figures import FigureLog, PolicyChange
-from conformance.expect.others import Nobody, Others, Runs
+from conformance.expect.open_paths import OpenPaths
+from conformance.expect.owners import Nobody, Others, Runs
 from conformance.expect.watches import Turns
-from conformance.expect.wavering import OpenPaths
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half, Side, Symptom

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError
-from conformance.expect import late
+from conformance.expect import machine_lag
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import as_wanted, unexpected_backend
 from conformance.expect.engine.decide import LARGE, Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.excuses import pods_of
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
-from conformance.expect.vet import pods_of
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
@@ -156,7 +156,7 @@ class _Failure:
             lines["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
         if first.wavered:
             lines["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
-        lines["machine"] = late.told(first.path, first.standing).removeprefix("; ")
+        lines["machine"] = machine_lag.told(first.path, first.standing).removeprefix("; ")
         lines["when"] = _when(first)
         return {name: line for name, line in lines.items() if line}
 

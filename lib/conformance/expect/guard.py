@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect import others
+from conformance.expect import owners
 from conformance.expect.engine.pairs import key
 from conformance.expect.explain import message
 from conformance.expect.session import Session
@@ -91,7 +91,7 @@ def excused(
     since = context.since.get((*key(attempt.source, attempt.target), want))
     otherwise = seen[0].at - unix(0.0) if turned else since
     told = partial(
-        others.excused,
+        owners.excused,
         context.world.others,
         attempt,
         seen,
@@ -100,6 +100,6 @@ def excused(
         at=context.enforced_at or "both",
     )
     if by := told():
-        return others.decided(context.world.others, text, by, lasting=bool(told(lasting=True)))
-    by = others.lost_by(context.world.runs, attempt, seen) if want else ""
-    return others.decided(context.world.runs, text, by) if by else None
+        return owners.decided(context.world.others, text, by, lasting=bool(told(lasting=True)))
+    by = owners.lost_by(context.world.runs, attempt, seen) if want else ""
+    return owners.decided(context.world.runs, text, by) if by else None

@@ -7,10 +7,12 @@ are open or closed is decided one by one, by :mod:`conformance.expect.engine.dec
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.context import End
 from conformance.expect.explain import message
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import OS
+from conformance.model.endpoint import OS, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation
 from conformance.settings import OsTimings
@@ -47,6 +49,24 @@ class Polled:
         newest = self.seen(index)[-self.agree :]
         return len(newest) == self.agree and all(map(right, newest))
 
+    def cases(self) -> list[tuple[Workload, End, int]]:
+        """Return source, target and place of each attempt, for a check."""
+        return [(one.source, one.target, place) for place, one in enumerate(self.attempts)]
+
+    def nonconformance(
+        self, index: int, expected: str, further: Mapping[str, str], *, observed: str = ""
+    ) -> Nonconformance:
+        """Return the failure of one of them; arguments as of :meth:`message`."""
+        text = self.message(index, expected, further, observed=observed)
+        return Nonconformance(text, seen=self.seen(index))
+
+    def broken_control(
+        self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
+    ) -> ControlBroken:
+        """Return that one of them is a control that failed; arguments as of :meth:`message`."""
+        text = message.of_control(self.message(index, expected, further, so=so))
+        return ControlBroken(text, control=self.attempts[index].label, seen=self.seen(index))
+
     def message(
         self,
         index: int,
@@ -77,12 +97,14 @@ def poll(
     *,
     because: str,
     within: Callable[[OsTimings], float] = lambda patience: patience.service_effect,
+    several: Sequence[OsTimings] = (),
 ) -> Polled:
     """Make all attempts at once until enough rounds are ``right``, with the patience that the slowest end needs.
 
     ``within``: for how long of it rounds are made; one that is right by then is let agree.
+    ``several``: the patience of other ends than all of those of the paths.
     """
-    several = patience(expect, attempts)
+    several = several or patience(expect, attempts)
     agree = max(timings.agree for timings in several)
     settled = until(
         lambda: expect.prober.observe(attempts),

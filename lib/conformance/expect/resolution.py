@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
+from conformance.expect.check import Check, Finding, Judged
 from conformance.expect.engine.answered import DNS_UNTOLD
+from conformance.expect.excuses import changed
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import (
     COMPARE,
@@ -17,12 +19,9 @@ from conformance.expect.explain.dns_servers import (
 from conformance.expect.guard import excused
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
-from conformance.expect.vet import changed
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.verdicts.meaning import of_failure
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -70,20 +69,16 @@ def resolves(
         if late_ and not sound
     ]
     heard = listen(expect, doubtful, expect.context.world.dns)
-    wrong: list[Exception] = []
-    for attempt, seen, sound in zip(attempts, answers, held, strict=True):
-        if sound:
-            expect.context.decided(
-                attempt.source,
-                attempt.target,
-                ClaimVerdict.CONFIRMED,
-                f"{because}; {DNS_UNTOLD}",
-                "behaviour",
-            )
-        else:
-            wrong.append(asked.failure(attempt, seen, heard.get(attempt.label), seconds))
-    if wrong:
-        raise min(wrong, key=lambda error: not isinstance(error, Nonconformance))
+
+    def judge(place: int) -> Judged:
+        if held[place]:
+            return f"{because}; {DNS_UNTOLD}"
+        attempt = attempts[place]
+        return asked.failure(attempt, answers[place], heard.get(attempt.label), seconds)
+
+    cases = [(one.source, one.target, place) for place, one in enumerate(attempts)]
+    with Check(expect.context, "behaviour") as check:
+        check.each(cases, judge)
 
 
 @dataclass(frozen=True)
@@ -167,7 +162,7 @@ class _Question:
 
     def failure(
         self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float
-    ) -> Exception:
+    ) -> Finding:
         """Decide that a source got no right answer of a server; ``cause``: what it heard when it waited longer."""
         context = self.session.context
         last = seen[-1]
@@ -199,8 +194,7 @@ class _Question:
             said = by
         reason = f"{attempt.label}  observed {observed}{self.over}"
         why = reason if isinstance(said, Nonconformance) else first_line(said)
-        context.decided(attempt.source, attempt.target, of_failure(said), why, "behaviour")
-        return said
+        return Finding(why, error=said)
 
     @property
     def _right_answer(self) -> str:

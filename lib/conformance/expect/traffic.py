@@ -19,19 +19,19 @@ from conformance.errors import (
     UsageProblem,
     first_line,
 )
-from conformance.expect import late, limitation, others, resolution, vet, watches
+from conformance.expect import excuses, limitation, machine_lag, owners, resolution, watches
 from conformance.expect.addresses import among
 from conformance.expect.engine import ask as engine
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, link
 from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
+from conformance.expect.excuses import pods_of
 from conformance.expect.explain import message
 from conformance.expect.failure import failure, name_leads_to
 from conformance.expect.limitation import Case, Paths
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
-from conformance.expect.vet import pods_of
 from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
@@ -271,7 +271,7 @@ class Expect(Session):
             if not all(among(observation.seen_client, allowed) for observation in seen):
                 sources = message.tally([observation.seen_client for observation in seen])
                 reason = f"{seen[-1].attempt.label}  source {sources}"
-                if changed := vet.changed(self, seen[-1].attempt):
+                if changed := excuses.changed(self, seen[-1].attempt):
                     gone.append(changed)
                     self.context.decided(
                         source, target, of_failure(changed), f"{reason}: {first_line(changed)}"
@@ -379,7 +379,7 @@ class Expect(Session):
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
         paths = self._plan(open, closed, ask)
         if change is None and open:
-            others.demand_open(
+            owners.demand_open(
                 self.context.world.others,
                 [path.attempt for path in paths if path.want],
                 all_needed=ask.open_is_control,
@@ -396,7 +396,7 @@ class Expect(Session):
             )
             for path, standing in zip(paths, standings, strict=True)
         ]
-        late.excuse(self, outcomes, began)
+        machine_lag.excuse(self, outcomes, began)
         self._vet(outcomes, ask.because)
         wrong = failure(
             self, outcomes, because=ask.because, seconds=seconds, removed=ask.about_denial
@@ -476,12 +476,12 @@ class Expect(Session):
         self.context.sink.progress(f"{', '.join(self.context.claims)}: {told}")
         self.context.world.policies_there(())  # remembers those that are gone when it is over
         self.context.world.runs.look()  # in the same way
-        return vet.lost(self, paths)
+        return excuses.lost(self, paths)
 
     def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
         """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""
-        vet.look_after_pods(self, outcomes)
-        vet.excuse(self, outcomes)
+        excuses.look_after_pods(self, outcomes)
+        excuses.excuse(self, outcomes)
         self.context.pace.open_paths.look_at(
             outcomes,
             self.context.claims,
@@ -493,7 +493,7 @@ class Expect(Session):
             if not outcome.is_control or outcome.is_witness or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
-                reason = outcome.reason(because) + late.told(outcome.path, outcome.standing)
+                reason = outcome.reason(because) + machine_lag.told(outcome.path, outcome.standing)
                 self.context.decided(
                     attempt.source,
                     attempt.target,

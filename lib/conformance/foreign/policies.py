@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from conformance.errors import SuiteError
-from conformance.expect.others import NOW, Times
+from conformance.expect.owners import NOW, Times
 from conformance.foreign.beforehand import EXEMPT
 from conformance.foreign.interference import Interference
 from conformance.foreign.paths import (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from conformance.expect.standing_watch import Edit
+from conformance.expect.subjects.standing_watch import Edit
 from conformance.foreign.snapshot import (
     KUBERNETES,
     admin_kinds,

@@ -28,7 +28,7 @@ to the 95th percentile."""
 NAMED = 3
 """Parts and builds of a claim that its line names; of more their number is said."""
 RECOVERY = "seconds to a new connection"
-"""Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.connections_during_change`)."""
+"""Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.subjects.connections_during_change`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect.standing_watch import Kept
+from conformance.expect.subjects.standing_watch import Kept
 from conformance.model.codec import from_plain
 from conformance.run.directory import BEGUN, RunDirectory
 from conformance.settings import Timings

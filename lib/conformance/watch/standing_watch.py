@@ -19,7 +19,7 @@ from dataclasses import replace
 from conformance.enforcement.policy import Policy
 from conformance.errors import SuiteError, first_line
 from conformance.expect.engine.answered import plain
-from conformance.expect.standing_watch import Kept, Watched, Way
+from conformance.expect.subjects.standing_watch import Kept, Watched, Way
 from conformance.expect.watches import turn_of
 from conformance.foreign.policy_events import PolicyEvents
 from conformance.kube.changes import Changes

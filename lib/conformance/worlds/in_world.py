@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from conformance.catalog import catalog
 from conformance.enforcement.worlds import Ground
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect import late, others, vet
+from conformance.expect import excuses, machine_lag, owners
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.ask import MARGIN, ask
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Try, Wrong
@@ -281,7 +281,7 @@ class InWorld(Session):
         if not paths:
             return []
         wanted = [path.attempt for path in paths if path.want]
-        others.demand_open(self.context.world.others, wanted, all_needed=False)
+        owners.demand_open(self.context.world.others, wanted, all_needed=False)
         began = self.clock.monotonic()
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         rows = {path.attempt.source.uid: path.rule.span + MARGIN for path in paths if not path.want}
@@ -298,14 +298,14 @@ class InWorld(Session):
             },
             agreeing={uid: one.agree_every for uid, one in patience.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
-            lost=lambda several: vet.lost(self, several),
+            lost=lambda several: excuses.lost(self, several),
         )
         outcomes = [
             Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)
         ]
-        late.excuse(self, outcomes, began)
-        vet.look_after_pods(self, outcomes)
-        vet.excuse(self, outcomes)
+        machine_lag.excuse(self, outcomes, began)
+        excuses.look_after_pods(self, outcomes)
+        excuses.excuse(self, outcomes)
         return outcomes
 
     def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:

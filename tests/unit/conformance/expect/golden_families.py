@@ -16,14 +16,14 @@ from typing import Any
 
 from conformance.disrupt.felix import Felix
 from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError
-from conformance.expect.backends import Backends
 from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
-from conformance.expect.overlay import Overlay
-from conformance.expect.pages import Pages
-from conformance.expect.readings import Readings
+from conformance.expect.subjects.backends import Backends
+from conformance.expect.subjects.overlay import Overlay
+from conformance.expect.subjects.pages import Pages
+from conformance.expect.subjects.readings import Readings
+from conformance.expect.subjects.witnesses import AclLists
 from conformance.expect.traffic import Expect
-from conformance.expect.witnesses import AclLists
 from conformance.facts import vxlan_entries
 from conformance.facts.vxlan_entries import Peer
 from conformance.model.attempt import Attempt, Kind

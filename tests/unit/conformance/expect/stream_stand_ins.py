@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from conformance.errors import ProbeBroken
-from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.context import Context, Sink
-from conformance.expect.streams import StreamExpect
+from conformance.expect.subjects.connections_during_change import ConnectionsDuringChange
+from conformance.expect.subjects.streams import StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.decision import Decision

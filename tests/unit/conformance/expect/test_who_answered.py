@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, SuiteError
-from conformance.expect.beyond import Beyond
-from conformance.expect.commands import Commands
 from conformance.expect.context import Context, Sink
-from conformance.expect.fragments import Fragments
-from conformance.expect.others import lost_by
-from conformance.expect.overlay import Overlay
-from conformance.expect.pages import Pages
-from conformance.expect.sizes import SMALLEST, Sizes
+from conformance.expect.owners import lost_by
+from conformance.expect.subjects.commands import Commands
+from conformance.expect.subjects.fragments import Fragments
+from conformance.expect.subjects.overlay import Overlay
+from conformance.expect.subjects.pages import Pages
+from conformance.expect.subjects.ping import Beyond
+from conformance.expect.subjects.sizes import SMALLEST, Sizes
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.expect.others import Times, excused
+from conformance.expect.owners import Times, excused
 from conformance.foreign import policies as policies_there
 from conformance.foreign.beforehand import beforehand
 from conformance.foreign.policies import ForeignPolicies

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect.standing_watch import Kept, Watched
+from conformance.expect.subjects.standing_watch import Kept, Watched
 from conformance.foreign.policy_events import PolicyEvents
 from conformance.kube.ownership import Ownership
 from conformance.model.attempt import Attempt, Kind

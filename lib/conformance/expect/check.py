@@ -1,0 +1,103 @@
+"""The check loop of expectations: each case is decided by itself, and the worst failure is raised.
+
+What is wrong with some cases does not stop the others.  The message of the worst failure names the
+other failures.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Self, TypeVar
+
+from conformance.errors import (
+    EnvironmentBroken,
+    Nonconformance,
+    ProbeBroken,
+    SuiteError,
+    first_line,
+)
+from conformance.expect.context import Context, End
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half, Symptom
+from conformance.model.endpoint import Workload
+from conformance.verdicts.meaning import of_failure
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+T = TypeVar("T")
+NAMED = 5
+"""Other failures that the message of the worst one names."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a case showed where that is not simply as expected."""
+
+    reason: str = ""
+    """One line that is enough on its own."""
+    verdict: ClaimVerdict = ClaimVerdict.CONFIRMED
+    error: Exception | None = None
+    """What is wrong; it says the verdict, and the reason where none is given."""
+    symptom: Symptom = ("", "")
+
+
+Judged = Finding | Exception | str
+"""A finding, what is wrong, or the reason why a case is as expected."""
+
+
+@dataclass
+class Check:
+    """The cases of one expectation; as a context manager it ends itself."""
+
+    context: Context
+    half: Half
+    _errors: list[Exception] = field(default_factory=list)
+
+    def each(
+        self, cases: Iterable[tuple[Workload | None, End, T]], judge: Callable[[T], Judged]
+    ) -> None:
+        """Judge each case: source, target, and what the judge takes; it raises what is wrong."""
+        for source, target, case in cases:
+            try:
+                found = judge(case)
+            except (Nonconformance, SuiteError) as error:
+                found = error
+            self.decide(source, target, found)
+
+    def decide(self, source: Workload | None, target: End, found: Judged) -> None:
+        """Keep what one case showed."""
+        if isinstance(found, Exception):
+            found = Finding(error=found)
+        elif isinstance(found, str):
+            found = Finding(found)
+        verdict = found.verdict
+        reason = found.reason
+        if found.error:
+            verdict = of_failure(found.error)
+            reason = reason or first_line(found.error)
+            self._errors.append(found.error)
+        self.context.decided(source, target, verdict, reason, self.half, symptom=found.symptom)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it, unless something else is raised."""
+        if kind is None:
+            self.end()
+
+    def end(self) -> None:
+        """Raise the worst of what was wrong, with a note of the other failures."""
+        if not self._errors:
+            return
+        worst, *others = sorted(dict.fromkeys(self._errors), key=_rank)
+        for other in others[:NAMED]:
+            worst.add_note(f"  also      {first_line(other)}")
+        if len(others) > NAMED:
+            worst.add_note(f"  also      {len(others) - NAMED} more ways")
+        raise worst
+
+
+def _rank(error: Exception) -> int:
+    """Rank a failure; the lowest is raised: what says most about the cluster, then about pods."""
+    order = (Nonconformance, EnvironmentBroken, ProbeBroken)
+    return next((place for place, kind in enumerate(order) if isinstance(error, kind)), len(order))

@@ -1,0 +1,39 @@
+"""The base of expectations about one subject: traffic, and the check loop."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from conformance.expect.check import Check, Judged
+from conformance.expect.context import End
+from conformance.expect.guard import unless_changed
+from conformance.expect.traffic import Expect
+from conformance.model.decision import Half
+from conformance.model.endpoint import Target, Workload
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+T = TypeVar("T")
+
+
+@dataclass
+class Subject:
+    """The expectations of one test about one subject."""
+
+    expect: Expect
+
+    def check(
+        self,
+        half: Half,
+        cases: Iterable[tuple[Workload | None, End, T]],
+        judge: Callable[[T], Judged],
+    ) -> None:
+        """Judge each case by itself (:meth:`Check.each`), and raise the worst failure."""
+        with Check(self.expect.context, half) as check:
+            check.each(cases, judge)
+
+    def unless_changed(
+        self, source: Workload, target: Target, wrong: Exception, *, want: bool = True
+    ) -> Exception:
+        """Return ``wrong``, or what explains it: a pod at an end of the path, a foreign policy."""
+        return unless_changed(self.expect, [source, *target.backends], wrong, want=want)

@@ -1,0 +1,1 @@
+"""Expectations by subject: pages, sizes, streams, backends of Services and so on."""

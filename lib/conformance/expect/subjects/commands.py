@@ -1,0 +1,262 @@
+"""The demo's literal commands, checked against structured attempts on the same path.
+
+The attempt gives the verdict.  The command's exit code and output must agree with it: a command that gets through
+where attempts do not is a violation, since nothing else could have printed the answer; any other disagreement says
+something about the tools, and is ProbeBroken.  Each pair of pods is decided on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from conformance.errors import Nonconformance, ProbeBroken
+from conformance.expect.check import Check, Judged
+from conformance.expect.context import Context
+from conformance.expect.engine.answered import COMMAND_UNTOLD
+from conformance.expect.engine.at_once import at_once
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.decision import Half
+from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.explanation import Explanation
+from conformance.settings import Timings
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+TIMED_OUT = "The operation has timed out"
+"""What Windows PowerShell says of a request that nobody answered."""
+UNKNOWN_NAME = "SocketException"
+"""In what PowerShell says when Windows' resolver gives no address: the error's id, the same in every language."""
+COMPARE_SUFFIXES = (
+    "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace"
+    " (dns of CNI's file)"
+)
+REQUEST_TIMEOUT = 5.0
+"""s.  ``-TimeoutSec 5`` of the demo's command."""
+
+
+class Ended(Protocol):
+    """A command that ended."""
+
+    @property
+    def exit_code(self) -> int:
+        """Its exit status."""
+
+    @property
+    def output(self) -> str:
+        """Standard output and error as text."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+
+
+Run = Callable[[Workload, Sequence[str], float], Ended]
+"""Runs a command in a pod's main container within so many seconds; raises ProbeBroken."""
+
+
+@dataclass
+class Commands:
+    """Literal commands of one test."""
+
+    run: Run
+    timings: Timings
+    context: Context = field(default_factory=Context)
+
+    def nc_opens(self, pairs: Sequence[Pair], *, because: str) -> None:
+        """``nc -vz ADDRESS PORT`` in each Linux client says open, with exit code 0."""
+        self._succeed(
+            pairs,
+            lambda target: ["nc", "-vz", target.host, str(target.port)],
+            lambda target: f"{target.host} ({target.host}:{target.port}) open",
+            because,
+        )
+
+    def web_request_shows(self, pairs: Sequence[Pair], page: str, *, because: str) -> None:
+        """``Invoke-WebRequest`` in each Windows client answers with status 200 and a page that contains ``page``."""
+        self._succeed(pairs, _web_request, lambda _: page, because)
+
+    def web_request_times_out(self, pairs: Sequence[Pair], *, because: str) -> None:
+        """``Invoke-WebRequest`` in each Windows client says that the operation has timed out, with exit code 1."""
+
+        def judge(said: _Said, _: Target) -> None:
+            if said.ended.exit_code == 0:
+                raise Nonconformance(
+                    said.but("attempts timed out there: the denial does not hold for every request")
+                )
+            if not _says(said.ended.output, TIMED_OUT):
+                raise ProbeBroken(
+                    said.but("attempts timed out there: the command failed for another reason")
+                )
+
+        self._each(
+            pairs,
+            _web_request,
+            lambda _: f"exit code 1, {TIMED_OUT!r}",
+            judge,
+            half="closed",
+            because=because,
+        )
+
+    def windows_resolves(
+        self, clients: Sequence[Workload], name: str, to: Sequence[str], *, because: str
+    ) -> None:
+        """Windows' own resolver, as applications use it in each client, gives these addresses for the name.
+
+        It takes the pod's suffix list, the DNS client's cache and its rules; one answer decides.  Raises
+        Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
+        """
+        wanted = sorted(to)
+        shown = "ForEach-Object { $_.IPAddressToString }"
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
+        ran = at_once([partial(self._run, client, words) for client in clients])
+
+        def judge(case: tuple[Workload, Future[Ended]]) -> Judged:
+            client, future = case
+            ended = future.result()
+            told = Explanation(
+                claims=self.context.claims,
+                path=client.label,
+                where=client.node,
+                expected=", ".join(wanted),
+                observed="",
+                prefix=f"{name} by Windows' own resolver: ",
+                lines={"because": because},
+            )
+            said = _Said(ended, told, " ".join(words))
+            if UNKNOWN_NAME in ended.output:
+                return Nonconformance(said.but(do=COMPARE_SUFFIXES))
+            if ended.exit_code != 0:
+                return ProbeBroken(said.but("it failed for another reason than the name"))
+            return because if sorted(ended.output.split()) == wanted else Nonconformance(said.but())
+
+        cases = [(one[0], None, one) for one in zip(clients, ran, strict=True)]
+        with Check(self.context, "behaviour") as check:
+            check.each(cases, judge)
+
+    def _succeed(
+        self,
+        pairs: Sequence[Pair],
+        argv: Callable[[Target], Sequence[str]],
+        shows: Callable[[Target], str],
+        because: str,
+    ) -> None:
+        """Every command ends with exit code 0, and shows these words."""
+
+        def judge(said: _Said, target: Target) -> None:
+            if said.ended.exit_code != 0 or not _says(said.ended.output, shows(target)):
+                raise ProbeBroken(
+                    said.but(
+                        "attempts connected there: the command, its image or its server is not the demo's"
+                    )
+                )
+
+        self._each(
+            pairs,
+            argv,
+            lambda target: f"exit code 0, {shows(target)!r}",
+            judge,
+            half="open",
+            because=because,
+        )
+
+    def _each(
+        self,
+        pairs: Sequence[Pair],
+        argv: Callable[[Target], Sequence[str]],
+        expected: Callable[[Target], str],
+        judge: Callable[[_Said, Target], None],
+        *,
+        half: Half,
+        because: str,
+    ) -> None:
+        """Every path's command runs, at once, and each is judged on its own.
+
+        Raises the worst failure.
+        """
+        several = [(pair, argv(pair[1])) for pair in pairs]
+        ran = at_once([partial(self._run, client, words) for (client, _), words in several])
+
+        def judged(case: tuple[Pair, Sequence[str], Future[Ended]]) -> Judged:
+            pair, words, future = case
+            judge(self._said(pair, words, future.result(), expected(pair[1]), because), pair[1])
+            return f"{because}; {COMMAND_UNTOLD}" if half == "open" else because
+
+        cases = [
+            (*pair, (pair, words, future))
+            for (pair, words), future in zip(several, ran, strict=True)
+        ]
+        with Check(self.context, half) as check:
+            check.each(cases, judged)
+
+    def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
+        return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)
+
+    def _said(
+        self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str
+    ) -> _Said:
+        client, target = pair
+        self.context.sink.attach(
+            f"{argv[0]} in {client.role}",
+            f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}",
+        )
+        attempt = Attempt(
+            source=client, target=target, kind=Kind.TCP, give_up_after=REQUEST_TIMEOUT
+        )
+        told = Explanation(
+            claims=self.context.claims,
+            path=attempt.label,
+            where=attempt.nodes,
+            prefix=f"{' '.join(argv[:2])}: ",
+            expected=expected,
+            observed="",
+            lines={"because": because},
+        )
+        return _Said(ended, told, " ".join(argv))
+
+
+def _says(output: str, words: str) -> bool:
+    """Whether an output has these words, wherever Format-List has wrapped them: at the console's width, or at 80."""
+    return "".join(words.split()) in "".join(output.split())
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A command that ended, and what is said of it should it be wrong."""
+
+    ended: Ended
+    _told: Explanation
+    """What was expected of it where."""
+    command: str
+
+    def but(self, so: str = "", do: str = "") -> Explanation:
+        """The message; ``so``: what its first line ends with."""
+        lines = {
+            "command": self.command,
+            "printed": " ".join(self.ended.output.split())[:300] or "nothing",
+        }
+        return replace(
+            self._told,
+            observed=f"exit code {self.ended.exit_code}",
+            tries=1,
+            seconds=self.ended.seconds,
+            so=so,
+            lines=self._told.lines | lines | ({"do": do} if do else {}),
+        )
+
+
+def _web_request(target: Target) -> list[str]:
+    """As the demo has it."""
+    where = f"http://{target.host}" if target.port == 80 else f"http://{target.host}:{target.port}"
+    return [
+        "powershell",
+        "Invoke-WebRequest",
+        "-Uri",
+        where,
+        "-UseBasicParsing",
+        "-TimeoutSec",
+        "5",
+    ]

@@ -1,0 +1,88 @@
+"""Expectations about issues that can happen: they did, or they did not although something shows that they could."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conformance.errors import MissingCapability
+from conformance.expect.check import Finding, Judged
+from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend, with_who
+from conformance.expect.explain import message
+from conformance.expect.poll import poll
+from conformance.expect.subject import Subject
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import Fact, NodeFacts
+from conformance.verdicts.meaning import of_chance
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+@dataclass
+class KnownIssue(Subject):
+    """A known issue of one test; paths on which it does not happen are NOT_OBSERVED."""
+
+    def may_be_cut_off(
+        self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
+    ) -> None:
+        """As :meth:`may_fail`, with one witness for all."""
+        self.may_fail(source, [(target, beside) for target in targets], because=because)
+
+    def may_fail(
+        self, source: Workload, goals: Sequence[tuple[Target, Target]], *, because: str
+    ) -> None:
+        """Connecting to the first of each two targets may fail, while the second connects; whether it did is recorded.
+
+        It failed if it has not connected, several times in a row, by the time in which a change of a Service has to
+        take effect: rules that came late are no failure.  Raises Nonconformance when another pod answers.
+        """
+        expect = self.expect
+        beside = [witness for _, witness in goals]
+        expect.control(source, beside, because=f"the witness: {because}")
+        give_up = expect.timings.of(source.os).http_give_up
+        attempts = [
+            Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up)
+            for target, _ in goals
+        ]
+        polled = poll(
+            expect,
+            attempts,
+            lambda seen: all(as_wanted(observation, True) for observation in seen),
+            because=because,
+        )
+        expect.control(source, beside, because=f"the witness, again: {because}")
+        lines = [f"{attempt.label}: {message.summary(seen)}" for attempt, seen in polled]
+        expect.context.sink.attach("known issue", "\n".join(lines))
+
+        def judge(index: int) -> Judged:
+            seen = polled.seen(index)
+            if unexpected_backend(seen[-1]):
+                return polled.nonconformance(index, "CONNECTED, or no answer at all", {})
+            if as_wanted(seen[-1], True):
+                times = counted(len(seen), "time")
+                told = f"{attempts[index].label} connected {times}, where it may fail"
+                return Finding(with_who(told, seen[-1:]), ClaimVerdict.NOT_OBSERVED)
+            return because
+
+        self.check("behaviour", polled.cases(), judge)
+
+    def may_be_read(
+        self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
+    ) -> None:
+        """What a look into each node tells: it has happened there, it has not, or (not known) nothing shows either.
+
+        ``do``: what makes it known.  Raises MissingCapability where it is known of no node.
+        """
+        unknown = list[str]()
+
+        def judge(node: NodeFacts) -> Judged:
+            found = read(node.name)
+            if found.value is None:
+                unknown.append(found.source)
+            reason = f"{because} ({found.source})" if found.value else found.source
+            return Finding(reason, of_chance(found.value))
+
+        self.check("behaviour", [(None, node, node) for node in on], judge)
+        if len(unknown) == len(on):
+            raise MissingCapability(unknown[0] if unknown else "no Windows node is covered", do)

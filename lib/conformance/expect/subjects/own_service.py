@@ -1,0 +1,40 @@
+"""Pods that reach themselves through their own Service, where it is known that their node lets them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance.expect.engine.answered import unexpected_backend
+from conformance.expect.subjects.windows_nodes import WindowsNodes
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Kind
+from conformance.model.endpoint import Pair
+from conformance.model.observation import Verdict
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+@dataclass
+class OwnService:
+    """Expectations about backends and the Service in front of them alone."""
+
+    expect: Expect
+    nodes: WindowsNodes
+
+    def is_reached(self, pairs: Iterable[Pair], *, because: str) -> None:
+        """Each pod reaches its own Service; NOT_RUN, with what was seen, where direct server return is not known."""
+        asked = list(pairs)
+        unknown = [pair for pair in asked if pair[0].node in self.nodes.undecided]
+        known = [pair for pair in asked if pair not in unknown]
+        seen = [(pair, self._once(pair)) for pair in unknown]
+        if known:
+            self.expect.reachable(known, because=because)
+        self.nodes.leave_undecided(self.expect.context, seen, nothing_else=not known)
+
+    def _once(self, pair: Pair) -> str:
+        source, target = pair
+        told = self.expect.prober.observe([self.expect.attempt(source, target, Kind.HTTP)])[0]
+        if told.verdict is not Verdict.CONNECTED:
+            return f"the pod did not reach itself ({told.verdict})"
+        if other := unexpected_backend(told):
+            return f"{other} answered in the pod's place"
+        return f"the pod saw source {told.seen_client or 'unknown'}"

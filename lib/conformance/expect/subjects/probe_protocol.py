@@ -1,0 +1,47 @@
+"""The agents by which everything is judged keep to their protocol in this cluster's pods, before anything is judged."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from conformance.errors import ProbeBroken
+from conformance.expect.owners import Nobody, Others, decided
+from conformance.model.endpoint import Workload
+from conformance.probe.golden_servers import Servers
+
+
+@dataclass
+class ProbeProtocol:
+    """The check of one test."""
+
+    hold: Callable[[Workload, Servers | None], object]
+    """Holds the golden conversations with the agents of a pod, those that need servers where there are some.  Raises
+    ProbeBroken with the line that differs."""
+    serving: Callable[[Workload], AbstractContextManager[Servers | None]]
+    """Runs the servers in a Linux pod meanwhile, or none."""
+    others: Others = field(default_factory=Nobody)
+    """Policies of others, which may keep a pod from those servers."""
+
+    def holds(self, pods: Sequence[Workload], *, because: str) -> None:
+        """They are held with the agents of each of these pods, one of them Linux, word for word.
+
+        Raises ProbeBroken (``because`` of it), EnvironmentBroken where a policy of others keeps a pod from the servers.
+        """
+        linux = next(pod for pod in pods if pod.os == "linux")
+        with self.serving(linux) as servers, ThreadPoolExecutor(len(pods)) as pool:
+            list(pool.map(lambda pod: self._held(pod, servers), pods))
+
+    def _held(self, pod: Workload, servers: Servers | None) -> None:
+        try:
+            self.hold(pod, servers)
+        except ProbeBroken as error:
+            port = servers.ports.get("$HTTP") if servers and servers.pod != pod else None
+            by = (
+                self.others.excuse(pod, servers.pod.tcp(port), "closed", protocol="TCP")
+                if servers and port
+                else ""
+            )
+            if not by:
+                raise
+            raise decided(self.others, str(error), by) from error

@@ -1,0 +1,254 @@
+"""Expectations about what was read: facts with their sources against what a claim says, node by node.
+
+A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, a recommendation ADVISED,
+anything else VIOLATED.  That a limitation is gone is read only where Calico itself made what is there (``lifted``).
+What could not be read decides nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from conformance.errors import MissingCapability, Nonconformance, SuiteError, Unmet, first_line
+from conformance.expect.check import Check, Finding
+from conformance.expect.context import Context
+from conformance.expect.explain import message
+from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Announced, Fact, NodeFacts
+from conformance.settings import OsTimings, Timings, load_timings
+from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, Settled, until
+from conformance.verdicts.meaning import of_limitation
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+T = TypeVar("T")
+Found = Mapping[str, Fact[T]]
+"""Facts by their names, such as ``IPPool a .spec.ipipMode``."""
+
+
+@dataclass
+class Readings:
+    """The expectations of one test about facts by their names."""
+
+    context: Context = field(default_factory=Context)
+    timings: Timings = field(default_factory=load_timings)
+    clock: Clock = SYSTEM_CLOCK
+
+    def that(
+        self,
+        facts: Found[T] | Callable[[str], Found[T]],
+        right: T | Callable[[T], bool],
+        expected: str = "",
+        *,
+        on: Iterable[NodeFacts | Workload] | None = None,
+        lifted: Callable[[T], bool] | None = None,
+        because: str,
+        do: str,
+    ) -> None:
+        """Every fact is as ``right`` says: a value, or what decides of one, which ``expected`` then puts into words.
+
+        ``on``: the nodes that ``facts`` reads of, each by its name; a pod stands for its node.  What a look into a node
+        finds otherwise is believed when it lasts as long as Services may take: calico-node lays routes when a block is
+        claimed, and again when it starts.  ``lifted``: decides of a fact that is otherwise whether it is what Calico
+        makes where the limitation is gone.  ``do``: the command or step that mends it.
+
+        Raises Unmet where a fact is otherwise, MissingCapability where nothing could be read.
+        """
+        demand = _Demand(facts, right, expected or shown(right), lifted, because, do)
+        nodes = _nodes(on)
+        with Check(self.context, "read") as check:
+            decided = False
+            lacking: MissingCapability | None = None
+            patience = self._patience(next(iter(nodes.values()), None))
+            deadline = Deadline(patience.service_effect, self.clock)
+            for node, place in nodes.items():
+                symptom = ("", "")
+                try:
+                    settled = self._settled(demand, node, place, deadline.remaining)
+                    symptom = demand.symptom(settled.last)
+                    gone = self._gone(demand, node, settled.last)
+                    if not gone:
+                        self._compare(demand, node, settled)
+                except MissingCapability as error:
+                    lacking = lacking or error
+                    if place is not None:
+                        self.context.decided(
+                            None, place, ClaimVerdict.NOT_RUN, first_line(error), "read"
+                        )
+                except (Nonconformance, SuiteError) as error:
+                    decided = True
+                    check.decide(None, place, Finding(error=error, symptom=symptom))
+                else:
+                    decided = True
+                    check.decide(None, place, Finding(gone or because, of_limitation(bool(gone))))
+        if not decided:
+            raise lacking or MissingCapability(
+                f"no node is there to have {demand.expected}", "cover a node: --nodes"
+            )
+
+    def _patience(self, place: NodeFacts | Workload | None) -> OsTimings:
+        return self.timings.of(place.os) if place else self.timings.linux
+
+    def _settled(
+        self, demand: _Demand[T], node: str, place: NodeFacts | Workload | None, within: float
+    ) -> Settled[Found[T]]:
+        """Read until all is as it is to be; what the API says is read once."""
+        patient = isinstance(place, Workload)
+        return until(
+            lambda: demand.known(node),
+            lambda found: (
+                not demand.otherwise(found)
+                and all(fact.value is not None for fact in found.values())
+            ),
+            within=within,
+            every=self._patience(place).poll_every,
+            description=demand.because,
+            clock=self.clock,
+            hopeless=lambda _: not patient,
+        )
+
+    def _gone(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
+        """What shows that a limitation is gone, with all else as documented; empty: nothing does."""
+        others = demand.otherwise(found)
+        lifted = demand.lifted
+        if (
+            lifted is None
+            or not others
+            or not all(lifted(fact.value) for fact in others.values() if fact.value)
+        ):
+            return ""
+        told = "; ".join(
+            f"{name}: {shown(fact.value)} ({fact.source})" for name, fact in others.items()
+        )
+        self.context.sink.attach(
+            f"limitation gone on node {node}" if node else "limitation gone", told
+        )
+        return told
+
+    def _compare(self, demand: _Demand[T], node: str, settled: Settled[Found[T]]) -> None:
+        """Raises Unmet where a fact is otherwise."""
+        found = settled.last
+        wrong = list(demand.otherwise(found))
+        rows = [
+            (name, demand.expected, shown(fact.value), name not in wrong)
+            for name, fact in found.items()
+            if fact.value is not None
+        ]
+        self.context.sink.attach(f"read on node {node}" if node else "read", table(rows, found))
+        if wrong:
+            times = len(settled.answers)
+            often = f"read {counted(times, 'time')}, {settled.seconds:.1f} s"
+            raise Unmet(
+                deviation(
+                    self.context.claims,
+                    wrong,
+                    found,
+                    expected=demand.expected,
+                    because=demand.because,
+                    do=demand.do,
+                    tries="read once" if times == 1 else often,
+                )
+            )
+
+
+@dataclass(frozen=True)
+class _Demand(Generic[T]):
+    """What facts are to be, and what a message says where they are otherwise; fields as in
+    :meth:`Readings.that`."""
+
+    facts: Found[T] | Callable[[str], Found[T]]
+    right: T | Callable[[T], bool]
+    expected: str
+    lifted: Callable[[T], bool] | None
+    because: str
+    do: str
+
+    def known(self, node: str) -> Found[T]:
+        """Read the facts now.  Raises MissingCapability where something could not be read, or there
+        is nothing."""
+        found = self.facts(node) if callable(self.facts) else self.facts
+        unknown = [
+            f"{name} could not be read: {fact.source}"
+            for name, fact in found.items()
+            if not fact.known
+        ]
+        if not found:
+            of_node = f" of node {node}" if node else ""
+            unknown = [f"nothing could be read{of_node} that is to be {self.expected}"]
+        if unknown:
+            raise MissingCapability(unknown[0], self.do)
+        return found
+
+    def otherwise(self, found: Found[T]) -> dict[str, Fact[T]]:
+        """Return the facts that are not right, by their names."""
+        right = self.right
+        check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
+        return {
+            name: fact
+            for name, fact in found.items()
+            if fact.value is not None and not check(fact.value)
+        }
+
+    def symptom(self, found: Found[T]) -> tuple[str, str]:
+        """Return what was expected and what was observed; empty where all is right."""
+        values = [shown(fact.value) for fact in self.otherwise(found).values()]
+        return (self.expected, ", ".join(dict.fromkeys(values))) if values else ("", "")
+
+
+def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts | Workload | None]:
+    """Node to what stands for it, each once; nothing by no name where it is the cluster that was read."""
+    if on is None:
+        return {"": None}
+    return {place.node if isinstance(place, Workload) else place.name: place for place in on}
+
+
+def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
+    """Expected and observed side by side (rows as of :func:`message.table`), then where each was read."""
+    return f"{message.table(rows)}\n\n" + "\n".join(
+        f"{name}: {fact.source}" for name, fact in facts.items()
+    )
+
+
+def deviation(
+    claims: Sequence[str],
+    wrong: Sequence[str],
+    facts: Found[T],
+    *,
+    expected: str,
+    because: str,
+    do: str,
+    tries: str,
+) -> str:
+    """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
+    name = wrong[0]
+    fact = facts[name]
+    wanted = fact.wanted if isinstance(fact, Announced) and fact.wanted else expected
+    lines = [
+        f"{', '.join(claims) or 'no claim'}  {name}  expected {wanted}, observed {shown(facts[name].value)} ({tries})",
+        f"  because  {because}",
+        f"  read     {facts[name].source}",
+    ]
+    lines += [f"  also     {other}: {shown(facts[other].value)}" for other in wrong[1:5]]
+    lines += [f"  also     {len(wrong) - 5} more, see the attachment"] if len(wrong) > 5 else []
+    lines.append(f"  do       {do}")
+    return "\n".join(lines)
+
+
+def shown(value: object) -> str:
+    """As people read it: ``true`` as Kubernetes writes it, lists by their members, builds with a dot."""
+    if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
+        return ".".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple | set | frozenset):
+        return (
+            ", ".join(
+                sorted(map(str, value)) if isinstance(value, set | frozenset) else map(str, value)
+            )
+            or "none"
+        )
+    return str(value) if str(value) else "nothing"

@@ -1,0 +1,388 @@
+"""Expectations about the size of packets: the largest datagram that passes whole, and whether larger ones vanish.
+
+Datagrams are sent with Don't Fragment and answered shortly, so that each path is measured by itself.  Above the largest
+one the sender's own system must say that it does not fit; silence there is a black hole, in which full-sized packets
+disappear while small ones pass.  A server that is slow or away for a moment is silent too: a hole is believed only when
+rounds of their own agree, in which small datagrams pass.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from conformance.errors import (
+    ControlBroken,
+    MissingCapability,
+    Nonconformance,
+    ProbeBroken,
+    SuiteError,
+)
+from conformance.expect.check import Judged
+from conformance.expect.engine.answered import as_wanted
+from conformance.expect.engine.at_once import at_once
+from conformance.expect.explain import message
+from conformance.expect.poll import Polled, poll
+from conformance.expect.subject import Subject
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
+from conformance.model.facts import Fact
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import PodPair
+from conformance.verdicts.meaning import of_limitation
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+HEADERS = 28
+"""Bytes of an IPv4 header without options and a UDP header."""
+SMALLEST = 576
+LARGEST = 9216
+"""Bytes between which an MTU is looked for: what every IPv4 host must take (RFC 1122), and jumbo frames."""
+AT_ONCE = 16
+"""Sizes that one batch tries, so that four batches find the byte."""
+SEARCHES = 3
+"""Times that a path is searched: more often a server is not away by chance."""
+OVERLAY = 50
+"""Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
+TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
+"""The sender's own system took the datagram; whether it arrived is not known."""
+ANSWERED = frozenset({Verdict.REFUSED, Verdict.RESET, Verdict.UNREACHABLE})
+"""Somebody answered, who is not the server: what is asked there is away for every size."""
+
+KUBELET = 10250
+"""Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What one path carries."""
+
+    mtu: int
+    """Bytes of the largest IPv4 packet that passed whole."""
+    above: Observation
+    """How one byte more ended."""
+    seen: tuple[Observation, ...]
+    """All tries with one byte more."""
+    seconds: float
+    """How long they took."""
+
+
+@dataclass
+class Sizes(Subject):
+    """Expectations of one test about sizes."""
+
+    def carries(
+        self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080
+    ) -> list[Carried]:
+        """Full-sized packets pass both ways: what is too large is refused by the sender's own system, nothing vanishes.
+
+        How large they are is recorded only: the MTU of Windows pods is what HNS gave them.  Each path's result, in
+        order: there and back of the first pair, and so on.
+        """
+        pairs = [
+            pair
+            for one, other in pod_pairs
+            for pair in ((one, other.udp(port)), (other, one.udp(port)))
+        ]
+        self.expect.controls(
+            [pairs], because="without small datagrams nothing is said about larger ones"
+        )
+        found: list[Carried] = []
+
+        def judge(pair: Pair) -> Judged:
+            found.append(self._judged(*pair, because))
+            return because
+
+        self.check("behaviour", [(*pair, pair) for pair in pairs], judge)
+        return found
+
+    def setting_ignored(
+        self,
+        setting: Fact[int],
+        *,
+        by: Sequence[PodPair],
+        followed_by: PodPair,
+        node: Workload,
+        because: str,
+    ) -> None:
+        """Pods of ``by``'s system keep their own MTU, while ``followed_by`` shows that the setting is in force.
+
+        Pairs are of one system and one node each, so that nothing but their own MTU limits them.  ``node``: a pod in
+        the network of a Linux node; by its MTU one knows what Windows takes without any setting.  Raises
+        MissingCapability where nothing is set, or what is set is that.
+        """
+        remedy = "set Installation .spec.calicoNetwork.mtu lower than the nodes' MTU - 50 and start new pods"
+        if setting.value is None:
+            raise MissingCapability(
+                f"no MTU is set, so nothing shows whether it is followed ({setting.source})", remedy
+            )
+        following, _ = followed_by
+        follower = self._own(*followed_by)
+        self.expect.context.sink.record(f"MTU of {following.os} pods, bytes", follower.mtu)
+        if follower.mtu != setting.value:
+            said = f"{setting.value} is set ({setting.source})"
+            text = message.explanation(
+                self.expect.context.claims,
+                follower.above.attempt,
+                f"an MTU of {setting.value}",
+                follower.seen,
+                follower.seconds,
+                observed=f"one of {follower.mtu}",
+                so=f"{said}: the pod is older than the setting, or the setting is not in force",
+                do="start new pods, and look at calico-node's log for the setting",
+            )
+            raise ControlBroken(
+                message.of_control(text), control=following.label, seen=follower.seen
+            )
+        # To nodes where nothing answers each search waits its time out, so they wait together.
+        searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
+        for (ignoring, mate), on_node in zip(by, searches, strict=True):
+            own = self._own(ignoring, mate)
+            self.expect.context.sink.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
+            if setting.value == on_node.result().mtu - OVERLAY:
+                raise MissingCapability(
+                    f"{setting.value}, which is set, is what Windows takes by itself", remedy
+                )
+            lifted = own.mtu == setting.value
+            told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
+            self.expect.context.decided(
+                ignoring, None, of_limitation(lifted), told if lifted else because, "behaviour"
+            )
+            self.expect.control(ignoring, mate.udp(8080), because=because)
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _judged(self, source: Workload, target: Target, because: str) -> Carried:
+        """What a path carries; the source is told by its own system what does not fit.
+
+        Raises Nonconformance for a hole, ControlBroken when the server was away whenever one was looked for.
+        """
+        for _ in range(SEARCHES):
+            carried = self._carried(source, target)
+            self.expect.context.sink.record(
+                f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu
+            )
+            if carried.above.verdict is Verdict.PROHIBITED:
+                return carried
+            again = self._once_more(source, target, carried.mtu + 1, because)
+            above = again.seen(0)
+            forbidden = [
+                observation for observation in above if observation.verdict is Verdict.PROHIBITED
+            ]
+            if (
+                forbidden
+            ):  # the path said so meanwhile (ICMP fragmentation needed), and the system keeps to it
+                return Carried(
+                    mtu=carried.mtu,
+                    above=forbidden[-1],
+                    seen=tuple(above),
+                    seconds=again.settled.seconds,
+                )
+            if all(map(_hole, again.settled.seen)):
+                hole = self._black_hole(carried, again, because)
+                raise self.unless_changed(source, target, hole)
+        raise self.unless_changed(source, target, self._undecided(carried, again))
+
+    def _once_more(self, source: Workload, target: Target, size: int, because: str) -> Polled:
+        """A size and a small datagram beside it, in as many rounds as verdicts must agree."""
+        return poll(
+            self.expect,
+            self._attempts(source, target, [size, SMALLEST]),
+            _hole,
+            because=because,
+            within=lambda _: 0.0,
+        )
+
+    def _carried(self, source: Workload, target: Target) -> Carried:
+        """Return the largest datagram that is answered.
+
+        Raises ProbeBroken when small datagrams pass, and none that every host must take.
+        """
+        seen: list[Observation] = []
+        seconds = 0.0
+        for _ in range(2):  # a server that was away for one batch is no path that carries nothing
+            carried = self._largest(source, target, lambda seen: as_wanted(seen, True))
+            if carried.mtu >= SMALLEST:
+                return carried
+            seen += carried.seen
+            seconds += carried.seconds
+            self.expect.control(
+                source, target, because=f"packets of {SMALLEST} bytes pass everywhere (RFC 1122)"
+            )
+        attempt = seen[0].attempt
+        expected = f"packets of {SMALLEST} bytes to pass"
+        claims = self.expect.context.claims
+        raise ProbeBroken(
+            message.explanation(
+                claims,
+                attempt,
+                expected,
+                seen,
+                seconds,
+                so=f"small datagrams pass, but none of {SMALLEST} bytes",
+            ),
+            seen,
+        )
+
+    def _own(self, source: Workload, mate: Workload) -> Carried:
+        """The MTU of the source's device."""
+        return self._taken(source, mate.udp(8080))
+
+    def _node(self, node: Workload, there: Workload) -> Carried:
+        """The MTU of a node's device; whether anything answers at the other node does not matter."""
+        target = Target(
+            host=there.node_address,
+            port=KUBELET,
+            protocol="udp",
+            path=Addressing.NODE_IP,
+            name=there.node,
+        )
+        return self._taken(node, target)
+
+    def _taken(self, source: Workload, target: Target) -> Carried:
+        """Return the largest datagram that the sender's kernel accepts."""
+        found = self._largest(source, target, lambda seen: seen.verdict in TAKEN)
+        if found.mtu < SMALLEST:
+            expected = f"packets of {SMALLEST} bytes to be taken by its own system"
+            claims = self.expect.context.claims
+            told = message.explanation(
+                claims, found.above.attempt, expected, found.seen, found.seconds
+            )
+            raise ProbeBroken(told, found.seen)
+        return found
+
+    def _largest(
+        self, source: Workload, target: Target, passes: Callable[[Observation], bool]
+    ) -> Carried:
+        """The largest size that passes, with one byte more tried as often as verdicts must agree.
+
+        Below SMALLEST: nothing passes.
+        """
+        agree = self.expect.timings.of(source.os).agree
+        good = SMALLEST - 1
+        bad = LARGEST + 1
+        while True:
+            while bad - good > 1:
+                step = max(1, -(-(bad - good - 1) // AT_ONCE))
+                sizes = list(range(good + 1, bad, step))
+                began = self.expect.clock.monotonic()
+                seen = self._try(source, target, sizes)
+                passed = [size for size, one in zip(sizes, seen, strict=True) if passes(one)]
+                if passed:  # a smaller one that did not pass was lost by chance
+                    good = max(passed)
+                failed = [size for size in sizes if size > good]
+                bad = min(failed, default=bad)
+                if good < SMALLEST <= bad <= SMALLEST:
+                    return Carried(
+                        mtu=good,
+                        above=seen[0],
+                        seen=(seen[0],),
+                        seconds=self.expect.clock.monotonic() - began,
+                    )
+            began = self.expect.clock.monotonic()
+            above = self._try(source, target, [good + 1] * agree)
+            if not any(passes(observation) for observation in above):
+                return Carried(
+                    mtu=good,
+                    above=above[-1],
+                    seen=tuple(above),
+                    seconds=self.expect.clock.monotonic() - began,
+                )
+            good = good + 1
+            bad = LARGEST + 1
+
+    def _try(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Observation]:
+        """All sizes at once, with the patience that the slower end needs: a slow answer is no silence."""
+        return self.expect.prober.observe(self._attempts(source, target, sizes))
+
+    def _attempts(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Attempt]:
+        ends = {source.os, *(backend.os for backend in target.backends)}
+        give_up = max(self.expect.timings.of(system).tcp_give_up for system in ends)
+        return [
+            Attempt(
+                source=source,
+                target=target,
+                kind=Kind.UDP,
+                give_up_after=give_up,
+                whole=True,
+                request="?" + "a" * (size - HEADERS - 1),
+            )
+            for size in sizes
+        ]
+
+    def _vanishing(self, carried: Carried) -> str:
+        """Which sizes vanish and where: up to the MTU of the pod, which its own system refuses to exceed."""
+        source = carried.above.attempt.source
+        target = carried.above.attempt.target
+        nodes = (
+            f"{source.node} to {', '.join(pod.node for pod in target.backends)}"
+            if target
+            else source.node
+        )
+        try:
+            own = self._taken(source, target).mtu if target else 0
+        except SuiteError:
+            own = 0
+        sizes = (
+            f"{carried.mtu + 1} to {own} bytes"
+            if own > carried.mtu
+            else f"{carried.mtu + 1} bytes and more"
+        )
+        return f"packets of {sizes} vanish from {nodes}" + (
+            f" (MTU of the pod {own})" if own > carried.mtu else ""
+        )
+
+    def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
+        seen = [*carried.seen, *again.seen(0)]
+        text = message.explanation(
+            self.expect.context.claims,
+            carried.above.attempt,
+            expected=_no_silence(carried),
+            because=because,
+            seen=seen,
+            seconds=carried.seconds + again.settled.seconds,
+            further={
+                "passed": f"packets of up to {carried.mtu} bytes",
+                "beside": f"packets of {SMALLEST} bytes in the same rounds: "
+                f"{message.summary(again.seen(1))} ({len(again.seen(1))} of {len(again.seen(1))})",
+                "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
+                "fragmentation-needed pass",
+            },
+            observed=f"no answer from {carried.mtu + 1} bytes on",
+        )
+        text = replace(text, cause=self._vanishing(carried))
+        return Nonconformance(text, seen=seen)
+
+    def _undecided(self, carried: Carried, again: Polled) -> Exception:
+        """Every probe for the black hole met another problem."""
+        above = again.seen(0)
+        small = again.seen(1)
+        text = again.message(
+            0,
+            _no_silence(carried),
+            {
+                "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
+                "do": "look at the server's pod: it answers now and then",
+            },
+        )
+        flat = [*above, *small]
+        searched = f"{SEARCHES} times; each time looking again showed something else"
+        text = replace(text, lines={**text.lines, "searched": searched})
+        away = any(not as_wanted(observation, True) for observation in small)
+        if away or any(
+            observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED
+            for observation in above
+        ):
+            return ControlBroken(
+                message.of_control(text), control=carried.above.attempt.label, seen=flat
+            )
+        return ProbeBroken(text, flat)
+
+
+def _no_silence(carried: Carried) -> str:
+    return f"packets over {carried.mtu} bytes to arrive, or to be refused by the sender (message too long)"
+
+
+def _hole(round_: Sequence[Observation]) -> bool:
+    """Silence at a size while a small datagram passes beside it."""
+    above, small = round_
+    return above.verdict is Verdict.TIMED_OUT and as_wanted(small, True)

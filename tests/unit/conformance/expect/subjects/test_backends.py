@@ -1,0 +1,249 @@
+"""Behind a Service every backend answers and nobody else; what one source sees of it is its own decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect.context import Context, Sink
+from conformance.expect.subjects.backends import KEPT_PORT, Backends
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision
+from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+
+A, B = workload("a"), replace(workload("b"), node="linux-2")
+SERVICE = Target(
+    host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B)
+)
+
+
+def by_turns(*pods: str) -> Callable[[Attempt, int], Observation]:
+    numbers = count()
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        who = pods[next(numbers) % len(pods)]
+        verdict = Verdict.CONNECTED if who else Verdict.TIMED_OUT
+        return observation(attempt, verdict, served_by=f"ns/{who}" if who else "")
+
+    return answer
+
+
+def at_random(random: Random, pods: list[Workload]) -> Answer:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        who = f"ns/{random.choice(pods).pod}"
+        return Observation(
+            attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by=who
+        )
+
+    return answer
+
+
+def asked(
+    restarted: set[str] | None = None,
+    service: tuple[Target, ...] = (SERVICE,),
+    **clients: list[Answer],
+) -> tuple[dict[str, ClaimVerdict], str]:
+    """Each client's verdict, and the first line of what was raised."""
+    kept: list[Decision] = []
+    prober = ScriptedProber(dict(clients), restarted=restarted or set())
+    expect = Expect(
+        prober, load_timings(), Context(claims=("CONN-4",), sink=Sink(kept)), prober.clock
+    )
+    sources = [replace(workload(name), node=name) for name in clients]
+    said = ""
+    try:
+        Backends(expect).all_used(sources, *service, because="x")
+    except Nonconformance as wrong:
+        said = str(wrong).partition("\n")[0]
+    return {seen.source: seen.verdict for seen in kept}, said
+
+
+def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:
+    assert asked(c=[by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_that_get_to_all() -> (
+    None
+):
+    def answer(attempt: Attempt, number: int) -> Observation:
+        pods = ("a",) if attempt.kind is Kind.UDP else ("a", "b")
+        return by_turns(pods[number % len(pods)])(attempt, 0)
+
+    said = asked(service=(SERVICE, replace(SERVICE, protocol="udp")), c=[answer])[1]
+    assert "(80/udp)" in said
+    assert "observed b never answered" in said
+
+
+def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
+    assert asked(c=[by_turns("old"), by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
+    """Ten clients of eight backends chosen at random: in a round of twelve connections one of four misses some."""
+    pods = [replace(workload(f"p{number}"), node=f"linux-{number}") for number in range(8)]
+    service = replace(SERVICE, backends=tuple(pods))
+    for seed in range(20):
+        clients: dict[str, list[Answer]] = {
+            f"c{number}": [at_random(Random(100 * seed + number), pods)] for number in range(10)
+        }
+        verdicts, said = asked(None, (service,), **clients)
+        assert (set(verdicts.values()), said) == ({ClaimVerdict.CONFIRMED}, "")
+
+
+def test_a_backend_that_only_some_connections_miss_by_turns_is_used() -> None:
+    rounds: list[Answer] = [by_turns("a"), by_turns("b"), by_turns("a")]
+    assert asked(c=rounds) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+@pytest.mark.parametrize(
+    ("pods", "told"),
+    [
+        (["a"], "b never answered (a 36 times)"),
+        (
+            ["a", "b", "old"],
+            "old answered 12 times although it is no backend (a 12 times, b 12 times)",
+        ),
+        (["a", "b", ""], "TIMED_OUT 12 times (a 12 times, b 12 times)"),
+    ],
+)
+def test_one_that_is_never_used_and_one_that_should_not_be_are_told(
+    pods: list[str], told: str
+) -> None:
+    verdicts, said = asked(c=[by_turns(*pods)], other=[by_turns("a", "b")])
+    assert verdicts == {"c": ClaimVerdict.VIOLATED, "other": ClaimVerdict.CONFIRMED}
+    assert said.startswith(
+        f"CONN-4: c to 10.96.0.9 (80/tcp): expected all of a, b and no other, observed {told} (36 tries, "
+    )
+
+
+def test_a_backend_that_restarted_says_nothing() -> None:
+    with pytest.raises(EnvironmentBroken, match="restarted"):
+        asked({"b"}, c=[by_turns("a")])
+
+
+def empty(*answers: Answer) -> None:
+    prober = ScriptedProber({"c": list(answers)})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    Backends(expect).none([workload("c")], SERVICE, because="the Service selects no pod")
+
+
+def test_a_service_without_backends_may_refuse_or_say_nothing_once_it_has_lost_them() -> None:
+    empty(by_turns("a"), Verdict.REFUSED)
+    empty(by_turns("a"), Verdict.TIMED_OUT)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER])
+def test_a_service_without_backends_takes_no_connection_either(verdict: Verdict) -> None:
+    with pytest.raises(Nonconformance, match=f"expected no connection, observed {verdict}"):
+        empty(verdict)
+
+
+def test_a_service_that_goes_on_leading_to_what_it_has_lost_is_wrong() -> None:
+    with pytest.raises(Nonconformance, match="expected no connection, observed CONNECTED"):
+        empty(by_turns("a"))
+
+
+def whole(*answers: Answer) -> list[int]:
+    prober = ScriptedProber({"c": list(answers)})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    sizes: list[int] = []
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        sizes.append(attempt.payload)
+        told = answers[min(number, len(answers) - 1)]
+        assert callable(told)
+        return told(attempt, number)
+
+    prober.answers = {"c": [answer]}
+    service = replace(SERVICE, backends=(A,), backend_port=8080)
+    Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
+    return sizes
+
+
+def test_large_answers_are_asked_for_and_come_from_a_backend() -> None:
+    assert set(whole(by_turns("a"))) == {5000}
+
+
+@pytest.mark.parametrize("changed", [b"", b"!"])
+def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: bytes) -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        seen = replace(observation(attempt, Verdict.CONNECTED), served_by="ns/a")
+        by_service = attempt.target and attempt.target.path is Addressing.CLUSTER_IP
+        return replace(seen, body=seen.body[:-1] + changed) if by_service else seen
+
+    prober = ScriptedProber({"c": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    service = replace(SERVICE, backends=(A,), backend_port=8080, protocol="udp")
+    told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
+    with pytest.raises(Nonconformance, match=told):
+        Backends(expect).answer_whole(
+            [(workload("c"), service)], because="each packet is rewritten"
+        )
+
+
+def test_a_large_answer_that_does_not_come_is_wrong() -> None:
+    def by_service_alone(attempt: Attempt, number: int) -> Observation:
+        return by_turns(
+            "" if attempt.target and attempt.target.path is Addressing.CLUSTER_IP else "a"
+        )(attempt, number)
+
+    with pytest.raises(
+        Nonconformance, match="expected an answer of 5000 bytes, observed TIMED_OUT"
+    ) as caught:
+        whole(by_service_alone)
+    assert caught.value.explanation is not None
+    assert caught.value.explanation.cause.startswith("Services do not lead clients on "), (
+        "as of every other size"
+    )
+
+
+def test_a_large_answer_that_is_another_by_a_service_is_wrong() -> None:
+    def changed(attempt: Attempt, number: int) -> Observation:
+        seen = by_turns("a")(attempt, number)
+        by_service = attempt.target and attempt.target.path is Addressing.CLUSTER_IP
+        return replace(seen, body=seen.body[:-1] + b"!") if by_service else seen
+
+    with pytest.raises(
+        Nonconformance, match="observed an answer of other bytes than were sent"
+    ) as caught:
+        whole(changed)
+    assert caught.value.explanation is not None
+    assert caught.value.explanation.cause == "", "the Service leads to its pods"
+
+
+def test_a_large_answer_that_does_not_come_by_the_pods_address_either_says_nothing_of_services() -> (
+    None
+):
+    with pytest.raises(
+        ControlBroken, match=r"\(8080/tcp\): control failed: expected an answer of 5000 bytes"
+    ):
+        whole(by_turns(""))
+
+
+def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
+    """From a port of its own each time it would be a new flow, which is led to a backend of now by any kube-proxy."""
+    ports: list[int] = []
+
+    def heard(attempt: Attempt, number: int) -> Observation:
+        ports.append(attempt.from_port)
+        return Observation(
+            attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by="ns/b"
+        )
+
+    prober = ScriptedProber({"c": [heard]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    service = replace(SERVICE, protocol="udp", backends=(B,))
+    Backends(expect).answer_a_kept_socket([replace(workload("c"), node="c")], service, because="x")
+    assert len(ports) > 1
+    assert set(ports) == {KEPT_PORT}
+    assert KEPT_PORT > 0

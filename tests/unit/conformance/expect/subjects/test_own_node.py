@@ -1,0 +1,120 @@
+"""A stranger that comes with the address of the backend's node gets in, or the limitation is gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
+from conformance.expect.context import Context, Sink
+from conformance.expect.subjects.own_node import OwnNode
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision
+from conformance.model.endpoint import Addressing
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.services import Service
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.subjects.test_service_source import (
+    NEW,
+    facts,
+    node,
+    windows_nodes,
+)
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+SERVER = replace(workload("server", "windows"), address="192.168.0.9")
+STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
+ADMITTED = workload("admitted")
+SERVICE = Service(
+    name="web",
+    namespace="ns",
+    domain="x",
+    cluster_ip="10.96.0.9",
+    node_port=None,
+    backends=(SERVER,),
+)
+
+
+@dataclass
+class Town:
+    """What gets through under a policy that admits one client."""
+
+    by_service: Verdict = UP
+    directly: Verdict = DROPPED
+    admitted: Verdict = UP
+    at_times: Verdict | None = None
+    kept: list[Decision] = field(default_factory=list)
+
+    def judge(self) -> list[Any]:
+        prober = ScriptedProber({"stranger": [self._stranger], "admitted": [self._admitted]})
+        expect = Expect(
+            prober, load_timings(), Context(claims=("XSVC-5",), sink=Sink(self.kept)), prober.clock
+        )
+        direct = SERVER.tcp(8080)
+        OwnNode(expect).lets_in(
+            [(STRANGER, SERVICE.by_address)], direct=[(STRANGER, direct)], admitted=[(ADMITTED, direct)],
+            because="its own node",
+        )  # fmt: skip
+        return [item.verdict for item in self.kept]
+
+    def _stranger(self, attempt: Attempt, number: int) -> Observation:
+        assert attempt.target
+        if attempt.target.path is Addressing.POD_IP:
+            return observation(attempt, self.directly)
+        return observation(
+            attempt, self.at_times if self.at_times and number % 2 else self.by_service
+        )
+
+    def _admitted(self, attempt: Attempt, number: int) -> Observation:
+        return observation(attempt, self.admitted)
+
+
+def test_a_stranger_that_gets_in_confirms_the_limitation() -> None:
+    assert Town().judge() == [ClaimVerdict.CONFIRMED]
+
+
+def test_a_stranger_that_stays_out_lifts_it() -> None:
+    assert Town(by_service=DROPPED).judge() == [ClaimVerdict.LIFTED]
+
+
+def test_one_that_gets_in_by_pod_address_too_shows_nothing() -> None:
+    with pytest.raises(
+        ControlBroken, match=r"expected TIMED_OUT, observed CONNECTED.* by pod address"
+    ):
+        Town(directly=UP).judge()
+
+
+def test_where_the_admitted_stay_out_too_nothing_is_shown() -> None:
+    with pytest.raises(ControlBroken):
+        Town(admitted=DROPPED).judge()
+
+
+def test_a_path_that_is_now_open_and_now_closed_is_neither() -> None:
+    town = Town(at_times=DROPPED)
+    with pytest.raises(ControlBroken, match="CONNECTED each time, or TIMED_OUT each time"):
+        town.judge()
+    assert [item.verdict for item in town.kept] == [ClaimVerdict.INCONCLUSIVE]
+
+
+def test_a_path_that_is_refused_each_time_is_neither_documented_nor_closed() -> None:
+    town = Town(by_service=Verdict.REFUSED)
+    with pytest.raises(
+        Nonconformance,
+        match=r"expected CONNECTED each time, or TIMED_OUT each time, observed REFUSED",
+    ):
+        town.judge()
+    assert [item.verdict for item in town.kept] == [ClaimVerdict.VIOLATED]
+
+
+def test_it_is_about_nodes_without_an_overlay_alone() -> None:
+    there = windows_nodes(facts(node("bridge", NEW), plane="l2bridge"))
+    assert there.on_l2bridge() == ("bridge",)
+    with pytest.raises(
+        NotAboutThisCluster, match=r"without an overlay \(over: overlay \(stand-in\)\)"
+    ):
+        windows_nodes(facts(node("over", NEW))).on_l2bridge()
