@@ -35,9 +35,10 @@ from conformance.policy.reach import Reach
 from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
-from conformance.qualify.stored import StoredReport, read
+from conformance.qualify.stored import Report, read
 from conformance.report import page, summed_up, terminal
 from conformance.report.pack import pack
+from conformance.report.page import answer
 from conformance.report.terminal import printable
 
 ROOT = product.root()
@@ -379,7 +380,7 @@ def _show(options: argparse.Namespace) -> int:
             fence = "`" * max(
                 [3, *(len(several) + 1 for several in re.findall("`+", "\n".join(lines)))]
             )
-            lines = [f"# {printable(page.headline(report.plain)[0])}", fence, *lines, fence]
+            lines = [f"# {printable(answer.headline(report.plain)[0])}", fence, *lines, fence]
         print("\n".join(lines))
     return 0
 
@@ -398,7 +399,7 @@ def _pack(options: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(report: StoredReport, figures: bool) -> list[str]:
+def _summary(report: Report, figures: bool) -> list[str]:
     """Which run it was, and what its end said."""
     run = report.run
     told = (line for line, _ in terminal.summary(report.plain, Path(report.where), figures=figures))
