@@ -92,9 +92,7 @@ def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -
     """Start one, as it is or patched, and end it."""
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
-    start = (
-        [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
-    )
+    start = [str(Path(__file__).with_name("tapped_lab.py")), patch]
     sets = [word for override in overrides for word in ("--set", override)]
     log = folder / "lab.log"
     with log.open("wb") as out:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.detection.patched_lab import PATCHES
 
 from conformance.catalog import catalog
 from conformance.model.claim import ClaimVerdict
@@ -32,7 +33,6 @@ from tests.detection import (
     reading_edits,
     runner,
 )
-from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 from tests.plugin import parts
 

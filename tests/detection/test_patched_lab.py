@@ -13,6 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.detection.misread_words import WORDS
+from tests.detection.patched_lab import PATCHES
 
 from hybridlab.api.kinds.calico import PoolStrategy
 from hybridlab.calico import typha
@@ -36,8 +38,6 @@ from hybridlab.policy.resolve import Graph, PodFacts, TierFacts
 from hybridlab.policy.selectors import parse
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
-from tests.detection.misread_words import WORDS
-from tests.detection.patched_lab import PATCHES
 
 CHANGES = {
     "written either-selector": "rules of a peer with two selectors",

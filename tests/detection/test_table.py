@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from hybridlab.faults.policy_edits import FIELDS
 from hybridlab.faults.policy_lost import EVENTS
+
 from tests.detection.document import over_time
 from tests.detection.runner import Outcome, differences
 from tests.detection.selection import row_tests

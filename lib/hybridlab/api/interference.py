@@ -13,6 +13,7 @@ from typing import Literal
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import internal, too_many_requests
 from hybridlab.api.exec_faults import ExecFaults
+from hybridlab.taps import Seam
 
 
 @dataclass(kw_only=True)
@@ -58,13 +59,9 @@ class Interference:
         self.on_going_away: Callable[[], None] = lambda: None
         """Whoever holds connections sets it: called when all of them are to be cut."""
         self.execs = ExecFaults()
-        self.admission: dict[str, Callable[[str, Obj], None]] = {}
-        """By name, what changes an object of a resource before it is created, or raises what refuses it."""
-
-    def admit(self, plural: str, obj: Obj) -> None:
-        """Let each of them have its turn; components inside the process meet it, too."""
-        for one in self.admission.values():
-            one(plural, obj)
+        self.admission: Seam[Obj] = Seam()
+        """An object before it is created or replaced, from components inside the process, too; about: the plural name
+        of its resource, the object that it replaces or None.  A tap may raise what refuses the object."""
 
     def refuse(
         self,

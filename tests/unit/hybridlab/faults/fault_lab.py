@@ -8,10 +8,9 @@ from typing import Any
 
 from hybridlab.api.interference import Interference
 from hybridlab.dataplane.model import Zone
+from hybridlab.faults.gates import ServiceGate, ZoneGate
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.service_gate import ServiceGate
-from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
 from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness

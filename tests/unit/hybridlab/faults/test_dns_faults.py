@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hybridlab.faults.zone_gate import WRONG_ADDRESS
 
 from hybridlab.dataplane.model import Zone
 from hybridlab.faults.errors import BadFault, FaultFailed
-from hybridlab.faults.zone_gate import WRONG_ADDRESS
 from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
 
 

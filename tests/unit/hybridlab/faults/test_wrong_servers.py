@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from hybridlab.faults.service_gate import ServiceGate
 
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.faults.errors import BadFault
-from hybridlab.faults.service_gate import ServiceGate
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from hybridlab.policy.misreadings import MISREADINGS, misread, one_number
+
 from hybridlab.policy.policy import Peer, Policy, PolicyKey, PolicyRule, Ports, from_spec
 from hybridlab.policy.render import TierPolicies
 

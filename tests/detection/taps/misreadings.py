@@ -1,4 +1,4 @@
-"""Ways in which a Felix can misread policy on purpose: what its rules and sets become on one node.
+"""Ways in which a Felix misreads policy (the fault ``policy-misread``): what its rules and sets become on one node.
 
 Pure.  Each lets through more, or less, than what was written, and leaves the rest as it is; a policy that no rule of
 it concerns is enforced as ever.
@@ -259,4 +259,4 @@ MISREADINGS: tuple[Misreading, ...] = (
     "last-4000-members",
     "named-port-one-number",
 )
-"""What rules and policies are taken for; docs/lab.md says it of each."""
+"""What rules and policies are taken for; the rows of tests/detection say it of each."""

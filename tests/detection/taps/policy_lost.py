@@ -126,10 +126,10 @@ class PolicyLost(Fault):
 
     async def inject(self) -> None:
         for node, felix in self._felixes.items():
-            felix.faults.applying[self._identity] = self._applying
+            felix.faults.applying.taps[self._identity] = self._applying
             felix.faults.on_life[self._identity] = partial(self._lives, node)
             if self._event in {"member-deleted", "backend-gone"}:
-                felix.faults.stale_sets[self._identity] = self._members
+                felix.faults.set_members.taps[self._identity] = self._members
         if resource := EVENTS[self._event]:
             self._informer = Informer(self._lab.client, resource)
             self._informer.on(
@@ -148,8 +148,8 @@ class PolicyLost(Fault):
             await informer.stop()
         for felix in self._felixes.values():
             faults = felix.faults
-            for hooks in (faults.applying, faults.on_life, faults.stale_sets):
-                hooks.pop(self._identity, None)
+            for taps in (faults.applying.taps, faults.on_life, faults.set_members.taps):
+                taps.pop(self._identity, None)  # type: ignore[attr-defined]
             felix.start_over()
         await asyncio.gather(*self._tasks)
         await asyncio.gather(*(opened.heal() for opened in self._open.values()))
@@ -158,11 +158,11 @@ class PolicyLost(Fault):
         waits = [
             f"pods of {node} lose policy: {self._event}"
             for node, felix in self._felixes.items()
-            if self._identity in felix.faults.applying
+            if self._identity in felix.faults.applying.taps
         ]
         return waits + [line for opened in self._open.values() for line in await opened.evidence()]
 
-    def _applying(self, uid: str, keys: Keys) -> Keys:
+    def _applying(self, keys: Keys, uid: str) -> Keys:
         if self._event == "policy-removed":
             self._removed(uid, keys)
         self._since.setdefault((uid, keys), asyncio.get_running_loop().time())
@@ -236,7 +236,7 @@ class PolicyLost(Fault):
             rule = ("f_fwd", f"ip daddr {self._graph.pod(uid).address} ct state new drop")
             self._do(self._lab.dataplane.set_fault_rules(node, self._identity, [rule]))
 
-    def _members(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
+    def _members(self, members: tuple[str, ...], name: str) -> tuple[str, ...]:
         seen = self._seen.setdefault(name, set())
         seen.update(members)
         return tuple(

@@ -193,7 +193,14 @@ def _first(key: str) -> Callable[[Written, str], Written]:
     return peers(lambda peer: {**peer, key: peer[key][:MOST]} if peer.get(key) else peer)
 
 
-WORDS: dict[str, Callable[[Written, str], Written]] = {
+WAYS: dict[str, Callable[[Written, str], Written]] = {
+    "either-selector": either_selector,
+    "accounts-of-everybody": accounts_of_everybody,
+    "accounts-of-nobody": accounts_of_nobody,
+    "all-namespaces-the-own": all_namespaces_the_own,
+    "all-pods-nobody": all_pods_nobody,
+    "untracked-at-pods": untracked_at_pods,
+    "on-forward-at-no-pods": on_forward_at_no_pods,
     "log-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]),
     "nets-beside-selectors-ignored": peers(lambda peer: _without(peer, "nets") if peer.get("selector") else peer),
     "sources-of-egress-ignored": lambda spec, _: {
@@ -246,4 +253,4 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
         lambda text: re.sub(r"\{([^}]*)\}", lambda of: f"{{{','.join(of[1].split(',')[:MOST])}}}", text)
     ),
 }  # fmt: skip
-"""Ways to misread what a policy says, each shown by a world of policies."""
+"""Ways to misread what a policy says."""
