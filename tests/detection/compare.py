@@ -2,11 +2,12 @@
 
 Record on each tree, then compare::
 
-    pytest tests/detection -m detection --detection-outcomes before.jsonl
-    python -m tests.detection.compare before.jsonl after.jsonl
+pytest tests/detection -m detection --detection-outcomes before.jsonl python -m
+tests.detection.compare before.jsonl after.jsonl
 
-Claims, verdicts, the nodes of each decision and exit codes are compared, messages are not.  A change of the house (a
-refactoring) must show no difference.  Exits with 1 where the trees differ, and with 4 where they share no row.
+Claims, verdicts, the nodes of each decision and exit codes are compared, messages are not.  A
+change of the house (a refactoring) must show no difference.  Exits with 1 where the trees differ,
+and with 4 where they share no row.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def read(path: Path) -> dict[str, Recorded]:
 
 
 def differences(before: Recorded, after: Recorded) -> list[str]:
-    """Return a line for each claim, and for the exit code, on which two recordings of a row differ."""
+    """Return a line for each claim, and for the exit code, on which two recordings of a row
+    differ."""
     row = before["row"]
     lines = []
     if before["exit_code"] != after["exit_code"]:

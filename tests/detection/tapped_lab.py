@@ -1,6 +1,8 @@
-"""Starts a lab with the faults that only rows need, and one tap: ``python tapped_lab.py TAP up ...``.
+"""Starts a lab with the faults that only rows need, and one tap: ``python tapped_lab.py TAP up
+...``.
 
-An empty TAP means none.  The taps are values of ``tests/detection/taps``; nothing that a user can start knows them.
+An empty TAP means none.  The taps are values of ``tests/detection/taps``; nothing that a user can
+start knows them.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ class FelixFaults:
     held: Seam[tuple[str, ...]] = field(default_factory=Seam)
     """Endpoints (none) that keep the program which they have; about: all that were programmed."""
     resets: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """Endpoints whose connections end; about: those that are programmed now, all that were before."""
+    """Endpoints whose connections end; about: those that are programmed now, all that were
+    before."""
     acls: Seam[Mapping[str, tuple[Entry, ...]]] = field(default_factory=Seam)
     """Windows: endpoints' ACL lists as HNS shows them."""
     on_life: dict[str, Callable[[bool], None]] = field(default_factory=dict)
@@ -93,7 +94,8 @@ class FelixFaults:
             told(now)
 
     def members(self, sets: Sets, name: str) -> tuple[str, ...]:
-        """Return the members of a set; of one that only rules of before name, what taps remember."""
+        """Return the members of a set; of one that only rules of before name, what taps
+        remember."""
         lost = self.set_members.taps and not sets.has_set(name)
         return self.set_members(() if lost else sets.members(name), name)
 

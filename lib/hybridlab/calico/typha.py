@@ -114,24 +114,27 @@ class Typha:
         self._configuration_listeners.append(listener)
 
     def _follow(self, followed: Followed[Fact]) -> None:
-        def update(obj: Obj, fact: Fact | None) -> None:
-            for changed, now in self.updates([(obj, fact)], followed.resource):
-                if now is None:
-                    followed.drop(changed)
-                else:
-                    followed.put(changed, now)
-
         def take(obj: Obj) -> None:
             try:
-                update(obj, followed.convert(obj))
+                self._update(followed, obj, followed.convert(obj))
             except (ValueError, KeyError, TypeError) as error:
                 where = "/".join(filter(None, (_namespace(obj), _name(obj))))
                 self._log(f"{obj['kind']} {where} is not applied: {error}")
                 followed.drop(obj)
 
         informer = Informer(self._client, followed.resource)
-        informer.on(take, lambda old, new: take(new), lambda last: update(last, None))
+        informer.on(
+            take, lambda old, new: take(new), lambda last: self._update(followed, last, None)
+        )
         self._informers.append(informer)
+
+    def _update(self, followed: Followed[Any], obj: Obj, fact: object) -> None:
+        """Keep what the taps make of the fact that an object gives now; None: it gives none."""
+        for changed, now in self.updates([(obj, fact)], followed.resource):
+            if now is None:
+                followed.drop(changed)
+            else:
+                followed.put(changed, now)
 
     def _served(self, *plurals: str) -> Iterator[str]:
         """Calico's resources of these names, those that this API has."""

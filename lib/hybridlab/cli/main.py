@@ -1,7 +1,7 @@
 """The ``hybridlab`` command: options and dispatch.
 
-Nothing heavy is imported before the options are known to be good, so that mistakes are answered at once and
-labd can be started before the API server's libraries are loaded.
+Nothing heavy is imported before the options are known to be good, so that mistakes are answered at
+once and labd can be started before the API server's libraries are loaded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ the lab needs, or a process of the lab died"""
 
 
 def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> int:
-    """Run the command; returns its exit code.  ``taps``: what a test adds to the lab that it starts."""
+    """Run the command; returns its exit code.  ``taps``: what a test adds to the lab that it
+    starts."""
     try:
         options = parser().parse_args(arguments, argparse.Namespace(taps=taps))
         code = int(options.run(options))

@@ -35,7 +35,8 @@ ANSWERS = {
     PORT: "names are answered with the next port",
     NAME: "addresses are answered with another name",
 }
-"""What can be wrong with an answer (A, AAAA, SRV and PTR records), and how evidence describes it."""
+"""What can be wrong with an answer (A, AAAA, SRV and PTR records), and how evidence describes
+it."""
 
 
 def _of_zone(
@@ -53,7 +54,8 @@ def _of_zone(
     Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )
 def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in another record."""
+    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in
+    another record."""
     wrong = partial(_wrong, parameters["name"].rstrip(".").lower(), parameters["answer"])
     written = lab.zone_gate.written.get("")
     told = [] if written is None or wrong(written) == written else [ANSWERS[parameters["answer"]]]
@@ -61,7 +63,8 @@ def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
 
 
 def _wrong(name: str, answer: str, zone: Zone, *_: object) -> Zone:
-    """Return the zone with wrong answers in the place of the true ones; an empty name means every name."""
+    """Return the zone with wrong answers in the place of the true ones; an empty name means
+    every name."""
     hosts = [host for host in zone.a if name in {"", host}]
     if answer == AAAA_DENIED:
         return replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
@@ -163,7 +166,8 @@ WORDS: Mapping[SearchList, str] = {
     ),
 )
 def search_list_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """New pods search other domains for short names than those of their namespace and the cluster."""
+    """New pods search other domains for short names than those of their namespace and the
+    cluster."""
     wrong = next(name for name in SEARCH_LISTS if name == parameters["list"])
     nodes = sorted(lab.nodes(parameters["node"]))
     alone = [node for node in nodes if lab.calico.nodes[node].os == "windows"]

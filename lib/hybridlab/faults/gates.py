@@ -1,6 +1,8 @@
-"""Gates before the data plane: what kube-proxies and the DNS controller write passes a seam, and can be served again.
+"""Gates before the data plane: what kube-proxies and the DNS controller write passes a seam, and
+can be served again.
 
-The composition gives the gates to the kube-proxies and the DNS controller in the data plane's place.
+The composition gives the gates to the kube-proxies and the DNS controller in the data plane's
+place.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -21,7 +23,8 @@ class Gate(Generic[T]):
     def __init__(
         self, serve: Callable[[str, T], Awaitable[None]], programmed: Callable[[T], T]
     ) -> None:
-        """``serve`` takes a place (a node, or the whole cluster: empty) and what is ``programmed`` there."""
+        """``serve`` takes a place (a node, or the whole cluster: empty) and what is
+        ``programmed`` there."""
         self.seam: Seam[T] = Seam()
         """About: the place; what was served there before, or None."""
         self.written: dict[str, T] = {}

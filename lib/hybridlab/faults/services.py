@@ -1,7 +1,9 @@
-"""Faults of Services: sources that are translated, backends that are missing or do not reach themselves.
+"""Faults of Services: sources that are translated, backends that are missing or do not reach
+themselves.
 
-What translates is bound before kube-proxy's rules have their turn: the first that translates decides.  Policy of a pod
-on the same node comes before the translation, and sees what the source will be.
+What translates is bound before kube-proxy's rules have their turn: the first that translates
+decides.  Policy of a pod on the same node comes before the translation, and sees what the source
+will be.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +40,8 @@ _OWN = "ip saddr"
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
 )
 def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return, of all or one protocol."""
+    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return, of
+    all or one protocol."""
     return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
@@ -50,7 +53,8 @@ def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, st
 
 @TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
 def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy can do."""
+    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy
+    can do."""
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 
@@ -99,7 +103,8 @@ def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 Table = ServiceTable
 Way = Callable[[ServicePort, Table, Table | None], ServicePort]
-"""A port of a Service, the node's table, the table that was served before, to the port in its place."""
+"""A port of a Service, the node's table, the table that was served before, to the port in its
+place."""
 
 
 def _backends(which: Callable[[ServicePort], Iterable[Backend]]) -> Way:
@@ -118,7 +123,8 @@ def _as_first_port(port: ServicePort, table: Table, before: Table | None) -> Ser
 
 
 def _of_another(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
-    """The backends of the next Service, by address, that serve the same port and are none of this one's; else its own.
+    """The backends of the next Service, by address, that serve the same port and are none of this
+    one's; else its own.
 
     A Service without backends has none to give, and gets none.
     """
@@ -175,7 +181,8 @@ Tap = Callable[[Table, str, Table | None], Table]
 def _bent(
     lab: LabParts, identity: str, parameters: Mapping[str, str], told: str, make: Callable[[], Tap]
 ) -> Fault:
-    """A node's kube-proxy has other backends of Services than there are, or none of their NodePorts."""
+    """A node's kube-proxy has other backends of Services than there are, or none of their
+    NodePorts."""
     gate = lab.service_gate
     nodes = sorted(lab.nodes(parameters["node"]))
     if gate is None:

@@ -15,7 +15,8 @@ class Seam(Generic[M]):
 
     def __init__(self) -> None:
         self.taps: dict[str, Callable[..., M]] = {}
-        """Name of a tap to the tap: a message, and what it is about, to the message in its place."""
+        """Name of a tap to the tap: a message, and what it is about, to the message in its
+        place."""
 
     def __call__(self, message: M, *about: Any) -> M:
         """Return the message as the taps leave it, in the order in which they came."""

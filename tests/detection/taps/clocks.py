@@ -1,4 +1,5 @@
-"""The clock of the machine that a lab runs on, as its Python sees it; imported before the lab is."""
+"""The clock of the machine that a lab runs on, as its Python sees it; imported before the lab
+is."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ SECONDS = 120
 
 
 def all_behind() -> None:
-    """Put the clock of this process two minutes behind; to be called before anything of the lab is imported."""
+    """Put the clock of this process two minutes behind; to be called before anything of the lab
+    is imported."""
     real = time.time
     broken_down = time.gmtime
 

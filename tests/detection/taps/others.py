@@ -21,17 +21,20 @@ Uids = tuple[str, ...]
 
 
 def lists_look_unchanged(shown: Shown) -> Shown:
-    """HNS shows nothing of an endpoint's ACL list but what Calico always puts there, whatever was given anew."""
+    """HNS shows nothing of an endpoint's ACL list but what Calico always puts there, whatever
+    was given anew."""
     return {endpoint: entries[:1] for endpoint, entries in shown.items()}
 
 
 def lists_reset_nobody(resets: Uids, now: Uids, programmed: Uids) -> Uids:
-    """HNS takes another ACL list for an endpoint that has one, and leaves the connections that there are alone."""
+    """HNS takes another ACL list for an endpoint that has one, and leaves the connections that
+    there are alone."""
     return tuple(uid for uid in resets if uid not in programmed)
 
 
 def rules_once(shown: Shown) -> Shown:
-    """HNS shows each policy's rule at one endpoint of a node, and without the addresses of the endpoints themselves."""
+    """HNS shows each policy's rule at one endpoint of a node, and without the addresses of the
+    endpoints themselves."""
     seen: set[Any] = set()
     found: dict[str, list[Any]] = {}
     for endpoint, entries in shown.items():

@@ -1,4 +1,5 @@
-"""Taps that are wrong over time, on linux-2 and windows-2019: what Felix makes of what it had before."""
+"""Taps that are wrong over time, on linux-2 and windows-2019: what Felix makes of what it had
+before."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ LABELLED = {"pods", "namespaces", "serviceaccounts"}
 
 
 def applying(lab: LabParts, tap: Callable[[Keys, str], Keys]) -> None:
-    """Felixes of both nodes apply other policies: ``tap`` takes those that apply, and an endpoint's uid."""
+    """Felixes of both nodes apply other policies: ``tap`` takes those that apply, and an
+    endpoint's uid."""
     for felix in felixes(lab).values():
         put(felix.faults.applying, tap)
 
@@ -50,7 +52,8 @@ def endpoints(lab: LabParts) -> list[str]:
 
 
 def before_updates(lab: LabParts, look: Callable[[Any, Any, str], None]) -> None:
-    """``look`` takes each update's object, fact and resource before Typha does, and changes nothing of them."""
+    """``look`` takes each update's object, fact and resource before Typha does, and changes
+    nothing of them."""
 
     def tap(updates: Updates, resource: str) -> Updates:
         for obj, fact in updates:
@@ -173,7 +176,8 @@ def other_apis_go_too(lab: LabParts) -> None:
 
 
 def last_of_several(lab: LabParts) -> None:
-    """Of several pods of a node that a policy selects the last does not hear that its rules were edited."""
+    """Of several pods of a node that a policy selects the last does not hear that its rules were
+    edited."""
     deaf: dict[str, set[str]] = {node: set() for node in felixes(lab)}
 
     def tap(node: str, held: Members, programmed: Members) -> Members:
@@ -196,7 +200,8 @@ def last_of_several(lab: LabParts) -> None:
 def of_edited(
     change: Callable[[tuple[PolicyRule, ...], tuple[PolicyRule, ...]], tuple[PolicyRule, ...]],
 ) -> Put:
-    """Felix makes something else of a policy that was edited: ``change`` takes its rules for one way, and the first."""
+    """Felix makes something else of a policy that was edited: ``change`` takes its rules for one
+    way, and the first."""
 
     def put_it(lab: LabParts) -> None:
         first: dict[Any, Policy] = {}
@@ -235,7 +240,8 @@ def ports_of_datagrams(
 
 
 def first_labels_stay(lab: LabParts) -> None:
-    """On linux-2 and windows-2019 a pod is under the policies that select the labels which it came with."""
+    """On linux-2 and windows-2019 a pod is under the policies that select the labels which it
+    came with."""
     first: dict[str, Labels] = {}
     graph = lab.calico.typha.graph
 
@@ -272,7 +278,8 @@ def everybody(lab: LabParts) -> dict[str, PodFacts]:
 
 
 def new_pods_are_no_members(lab: LabParts) -> None:
-    """On linux-3 and windows-2022 a selector's members are pods that were there when the first policy named it."""
+    """On linux-3 and windows-2022 a selector's members are pods that were there when the first
+    policy named it."""
     there: dict[str, frozenset[str]] = {}
 
     def tap(members: Members, name: str) -> Members:
@@ -291,7 +298,8 @@ def new_pods_are_no_members(lab: LabParts) -> None:
 
 
 def new_pods_are_members(lab: LabParts) -> None:
-    """A pod that comes after a policy is a member of the selectors that its rules have for pods of that namespace."""
+    """A pod that comes after a policy is a member of the selectors that its rules have for pods
+    of that namespace."""
     later: dict[str, frozenset[str]] = {}
     graph = lab.calico.typha.graph
 

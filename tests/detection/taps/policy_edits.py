@@ -1,4 +1,5 @@
-"""Edits of running policies that a Felix does not honour: of one field it keeps what it said at first."""
+"""Edits of running policies that a Felix does not honour: of one field it keeps what it said at
+first."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,7 +17,8 @@ TYPES = Types()
 
 
 def _without_wider(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
-    """A set's networks without those that cover one that went: with it goes what is wider (calico#13274)."""
+    """A set's networks without those that cover one that went: with it goes what is wider
+    (calico#13274)."""
     return tuple(net for net in now if "/" not in net or not set(before) - set(now))
 
 
@@ -60,8 +62,9 @@ FIELDS = (
     "leaving-nets",
     "tier-end",
 )
-"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones,
-``leaving-nets``: those that leave it stay; ``tier-end``: a tier's ``defaultAction``."""
+"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a
+NetworkSet go wider ones, ``leaving-nets``: those that leave it stay; ``tier-end``: a tier's
+``defaultAction``."""
 
 
 @TYPES.fault(
@@ -100,7 +103,7 @@ class PolicyEditIgnored(Fault):
         for felix in self._felixes.values():
             faults = felix.faults
             for seam in (faults.applying, faults.policies, faults.set_members):
-                seam.taps.pop(self._identity, None)  # type: ignore[attr-defined]
+                seam.taps.pop(self._identity, None)
             felix.start_over()
 
     async def evidence(self) -> list[str]:
@@ -161,7 +164,8 @@ class PolicyEditIgnored(Fault):
         return (*(_RULES[self._field](*pair) for pair in both), *now[len(first) :])
 
     def _stale_set(self, members: tuple[str, ...], name: str) -> tuple[str, ...]:
-        """What a set had last, of one that edited rules name no more; what it had first, of one with networks."""
+        """What a set had last, of one that edited rules name no more; what it had first, of one
+        with networks."""
         known = self._members.get(name)
         if not self._graph.has_set(name):
             return known or ()

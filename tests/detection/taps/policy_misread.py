@@ -43,7 +43,8 @@ def policy_misread(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
         value=partial(_members, way, lab.calico.typha.graph, tuple(lab.calico.nodes)),
     )  # fmt: skip
     of_policies = of_felix(
-        lab, nodes, identity, says, lambda faults: faults.policies.taps, value=read, put=anew, taken=anew
+        lab, nodes, identity, says, lambda faults: faults.policies.taps,
+        value=read, put=anew, taken=anew,
     )  # fmt: skip
     return Several(of_sets, of_policies)
 

@@ -79,7 +79,8 @@ def route_left(node: str, network: str, hop: str) -> Put:
 
 
 def announced_too(node: str, owner: str) -> Put:
-    """A Windows node announces another node's blocks as well; without an owner, one of a node that is gone."""
+    """A Windows node announces another node's blocks as well; without an owner, one of a node
+    that is gone."""
 
     def put_it(lab: LabParts) -> None:
         def announced(rows: Rows) -> Rows:

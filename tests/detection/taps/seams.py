@@ -1,4 +1,5 @@
-"""Puts taps at the seams of a lab: at what Typha hears, and at what Felixes of some nodes make of it.
+"""Puts taps at the seams of a lab: at what Typha hears, and at what Felixes of some nodes make of
+it.
 
 Taps know the lab by its parts' public names.  They keep what they remember themselves.
 """
@@ -20,7 +21,8 @@ Put = Callable[[LabParts], None]
 """Puts one tap, or taps that belong together, at seams of a lab."""
 NAME = "tap"
 BOTH = ("linux-2", "windows-2019")
-"""A node of each operating system; taps for some nodes alone are on these unless they say otherwise."""
+"""A node of each operating system; taps for some nodes alone are on these unless they say
+otherwise."""
 
 
 def felixes(lab: LabParts, nodes: Iterable[str] = BOTH) -> dict[str, Felix]:
@@ -40,7 +42,8 @@ def on_updates(lab: LabParts, tap: Callable[[Updates, str], Updates]) -> None:
 
 
 def on_facts(change: Callable[[Graph, Obj, Any], Any], kind: type) -> Put:
-    """Typha takes a fact of a kind for another: ``change`` takes the graph, the object and the fact.
+    """Typha takes a fact of a kind for another: ``change`` takes the graph, the object and the
+    fact.
 
     None from ``change`` means that nobody hears of the update.
     """
@@ -90,7 +93,8 @@ class Policies:
 
 
 def on_policies(change: Callable[[Graph, Policies, Obj, Policy], Updates]) -> Put:
-    """Typha hears something else of a policy: ``change`` returns the updates in the place of its own."""
+    """Typha hears something else of a policy: ``change`` returns the updates in the place of its
+    own."""
 
     def put_it(lab: LabParts) -> None:
         there = Policies()

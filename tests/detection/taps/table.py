@@ -1,4 +1,5 @@
-"""All taps of the detection table by the names that rows give them, and the faults that only its rows need."""
+"""All taps of the detection table by the names that rows give them, and the faults that only its
+rows need."""
 
 from __future__ import annotations
 

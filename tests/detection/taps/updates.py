@@ -1,4 +1,5 @@
-"""Taps at what Typha hears: policies that are written otherwise, and updates that nobody hears of."""
+"""Taps at what Typha hears: policies that are written otherwise, and updates that nobody hears
+of."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def written(way: Callable[[Written, str], Written]) -> Put:
 
 
 def of_namesakes(_: Graph, obj: Obj, policy: Policy) -> Policy:
-    """A policy of the run's selects pods of other namespaces too that have the labels that it asks for."""
+    """A policy of the run's selects pods of other namespaces too that have the labels that it
+    asks for."""
     reaches = policy.key.namespace.startswith(RUN) and policy.spec.get("selector")
     return replace(policy, selector=parse(policy.spec["selector"])) if reaches else policy
 
@@ -118,7 +120,8 @@ def long_names_lost(_: Graph, obj: Obj, policy: Policy) -> Policy | None:
 
 
 def kinds_collide(graph: Graph, there: Policies, obj: Obj, policy: Policy) -> Updates:
-    """A policy takes the place of one of its name and namespace that is of another kind, whichever comes first."""
+    """A policy takes the place of one of its name and namespace that is of another kind,
+    whichever comes first."""
     own = policy.key
     rivals = [
         key for key in graph.policies if (key.name, key.namespace) == (own.name, own.namespace)
@@ -135,7 +138,8 @@ def tiers_by_name(_: Graph, obj: Obj, tier: TierFacts) -> TierFacts:
 
 
 def first_fact(kind: type, keep: Callable[[Any, Any], Any]) -> Put:
-    """Of an object that is edited Felix knows what it said when it came: ``keep`` takes what it says, and said first."""
+    """Of an object that is edited Felix knows what it said when it came: ``keep`` takes what it
+    says, and said first."""
 
     def put_it(lab: LabParts) -> None:
         first: dict[str, Any] = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hybridlab.faults.zone_gate import WRONG_ADDRESS
 
 from hybridlab.dataplane.model import Zone
+from hybridlab.faults.dns import WRONG_ADDRESS
 from hybridlab.faults.errors import BadFault, FaultFailed
 from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
 
