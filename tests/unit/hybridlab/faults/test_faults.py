@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybridlab.faults.errors import BadFault
-from hybridlab.faults.injector import Injector
 from hybridlab.networks.registry import fault_types
+from tests.unit.hybridlab.faults import page
 from tests.unit.hybridlab.faults.fault_lab import lab
 
 NAMES = {
@@ -276,21 +274,6 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
     asyncio.run(run())
 
 
-def test_the_page_about_the_lab_has_a_row_for_every_fault_with_its_parameters() -> None:
-    """The exec faults' parameters stand below the table."""
-    text = (Path(__file__).parents[4] / "docs" / "lab.md").read_text(encoding="utf-8")
-    rows = [
-        line for line in text.partition("\n## Faults\n")[2].splitlines() if line.startswith("| `")
-    ]
-    row_of = {name: row for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
-    catalogue = {
-        fault["name"]: fault["parameters"] for fault in Injector.catalogue(fault_types().values())
-    }
-    assert set(row_of) == set(catalogue)
-    missing = {
-        name: [one for one in asked if f"`{one}`" not in row_of[name]]
-        for name, asked in catalogue.items()
-    }
-    assert {
-        name: asked for name, asked in missing.items() if asked and "see below" not in row_of[name]
-    } == {}
+def test_the_page_about_faults_is_what_the_catalogue_says() -> None:
+    written = page.PAGE.read_text(encoding="utf-8")
+    assert written == page.page(), "write it anew: python -m tests.unit.hybridlab.faults.page"
