@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from conformance.errors import ClusterUnusable
 from conformance.kube import answers, proxy
@@ -122,6 +122,23 @@ class Kube:
     def close(self) -> None:
         """Give the pooled connections back."""
         self._api.close()
+
+    def connection(self, within: float) -> Any:
+        """Return a socket of its own to the API server, connected as requests are: TLS, proxy.
+
+        ``within`` seconds bound it, and the answer of a proxy.  Raises what urllib3 raises.
+        """
+        server = urlsplit(self.access.configuration.host)
+        pool = self._api.rest_client.pool_manager.connection_from_url(server.geturl())
+        connection = pool._new_conn()
+        connection.timeout = within
+        if connection.proxy and connection.proxy.scheme == "http":
+            port = server.port or (443 if server.scheme == "https" else 80)
+            connection.set_tunnel(server.hostname, port, pool.proxy_headers)
+        answers.deadline(within)
+        connection.connect()
+        connection.sock.settimeout(within)
+        return connection.sock
 
     def renew_credentials(self, refused: str) -> bool:
         """Get new credentials where a plugin gives them; whether there are others now than those
