@@ -438,7 +438,7 @@ class Kube:
         )
         items: list[Obj] = []
         while True:
-            page = self.read(path, needed="items", **query)
+            page = self._ask("GET", path, answers.page, query=query)
             items += page.get("items") or []
             meta = page.get("metadata") or {}
             if not meta.get("continue"):
@@ -494,7 +494,7 @@ class Kube:
                 for line in lines:
                     rest += line
                     if rest.strip():
-                        yield _event(bytes(rest), name)
+                        yield answers.event(bytes(rest), name)
                     rest.clear()
                 rest += end
                 if len(rest) > answers.PAGE:
@@ -564,17 +564,6 @@ class _Failed:
     """s.  For which the server asks to be left alone."""
     dead: bool = False
     """Whether the server takes the user's credentials no more, unless it is asked again."""
-
-
-def _event(line: bytes, name: str) -> Obj:
-    """Return an event of a watch.  Raises ApiRefused for one that says what is wrong, and for a
-    line that is none."""
-    event: Obj = answers.document(line, name, "object")
-    if event.get("type") == "ERROR":
-        status = event.get("object") or {}
-        code = int(status.get("code") or 500)
-        raise ApiRefused(code, str(status.get("reason")), str(status.get("message")), name, status)
-    return event
 
 
 def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
