@@ -125,6 +125,42 @@ def document(data: bytes, request: str, needed: str = "") -> Any:
     return found
 
 
+def page(data: bytes, request: str) -> dict[str, Any]:
+    """Return a page of a list.  Raises NoApiServer as :func:`document`, and as
+    :func:`demand_name`."""
+    found: dict[str, Any] = document(data, request, "items")
+    for item in found["items"] or ():
+        demand_name(item, request)
+    return found
+
+
+def event(line: bytes, request: str) -> dict[str, Any]:
+    """Return an event of a watch.
+
+    Raises ApiRefused for one that says what is wrong, NoApiServer for a line that is none.
+    """
+    found: dict[str, Any] = document(line, request, "object")
+    what = found["object"]
+    kind = found.setdefault("type", "")
+    if kind == "ERROR":
+        status = what if isinstance(what, dict) else {}
+        code = int(status.get("code") or 500)
+        raise ApiRefused(
+            code, str(status.get("reason")), str(status.get("message")), request, status
+        )
+    if kind != "BOOKMARK":
+        demand_name(what, request)
+    return found
+
+
+def demand_name(obj: Any, request: str) -> None:
+    """Raise NoApiServer for what is no object with a name."""
+    meta = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(meta, dict) or not meta.get("name"):
+        said = _beginning(json.dumps(obj).encode())
+        raise NoApiServer(f"an object without a name: {said}", request)
+
+
 def checked(data: bytes, request: str) -> bytes:
     """Return the body of a success.  Raises NoApiServer as :func:`document`."""
     document(data, request)

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from conformance.errors import ProbeBroken
-from conformance.kube import access, answers, proxy
+from conformance.kube import answers, proxy
 from conformance.kube.client import Kube
 from conformance.kube.refused import NoApiServer
 
@@ -117,22 +117,16 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
     configuration = kube.access.configuration
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
     options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
-    options |= proxy.websocket_options(configuration)
-    tls: dict[str, Any] = {}
-    if configuration.host.startswith("https:"):
-        name_in_it = configuration.tls_server_name
-        tls = {"context": access.tls(configuration)} | (
-            {"server_hostname": name_in_it} if name_in_it else {}
-        )
-    channel: Any = websocket.WebSocket(
-        sslopt=tls, skip_utf8_validation=True, enable_multithread=True
-    )
+    channel: Any = websocket.WebSocket(skip_utf8_validation=True, enable_multithread=True)
     watchdog = threading.Timer(within, _cut, [channel])  # its own time-out is for each byte
     watchdog.daemon = True
     watchdog.start()
     try:
         channel.connect(
-            f"{configuration.host.replace('http', 'ws', 1)}{path}", redirect_limit=0, **options
+            f"{configuration.host.replace('http', 'ws', 1)}{path}",
+            redirect_limit=0,
+            socket=kube.connection(within),
+            **options,
         )
     except websocket.WebSocketBadStatusException as error:
         body = (

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from conformance.errors import ClusterUnusable
 from conformance.kube import answers, proxy
@@ -122,6 +122,23 @@ class Kube:
     def close(self) -> None:
         """Give the pooled connections back."""
         self._api.close()
+
+    def connection(self, within: float) -> Any:
+        """Return a socket of its own to the API server, connected as requests are: TLS, proxy.
+
+        ``within`` seconds bound it, and the answer of a proxy.  Raises what urllib3 raises.
+        """
+        server = urlsplit(self.access.configuration.host)
+        pool = self._api.rest_client.pool_manager.connection_from_url(server.geturl())
+        connection = pool._new_conn()
+        connection.timeout = within
+        if connection.proxy and connection.proxy.scheme == "http":
+            port = server.port or (443 if server.scheme == "https" else 80)
+            connection.set_tunnel(server.hostname, port, pool.proxy_headers)
+        answers.deadline(within)
+        connection.connect()
+        connection.sock.settimeout(within)
+        return connection.sock
 
     def renew_credentials(self, refused: str) -> bool:
         """Get new credentials where a plugin gives them; whether there are others now than those
@@ -421,7 +438,7 @@ class Kube:
         )
         items: list[Obj] = []
         while True:
-            page = self.read(path, needed="items", **query)
+            page = self._ask("GET", path, answers.page, query=query)
             items += page.get("items") or []
             meta = page.get("metadata") or {}
             if not meta.get("continue"):
@@ -477,7 +494,7 @@ class Kube:
                 for line in lines:
                     rest += line
                     if rest.strip():
-                        yield _event(bytes(rest), name)
+                        yield answers.event(bytes(rest), name)
                     rest.clear()
                 rest += end
                 if len(rest) > answers.PAGE:
@@ -547,17 +564,6 @@ class _Failed:
     """s.  For which the server asks to be left alone."""
     dead: bool = False
     """Whether the server takes the user's credentials no more, unless it is asked again."""
-
-
-def _event(line: bytes, name: str) -> Obj:
-    """Return an event of a watch.  Raises ApiRefused for one that says what is wrong, and for a
-    line that is none."""
-    event: Obj = answers.document(line, name, "object")
-    if event.get("type") == "ERROR":
-        status = event.get("object") or {}
-        code = int(status.get("code") or 500)
-        raise ApiRefused(code, str(status.get("reason")), str(status.get("message")), name, status)
-    return event
 
 
 def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:

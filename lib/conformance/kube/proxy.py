@@ -13,13 +13,8 @@ from conformance.errors import UsageProblem
 from conformance.kube.refused import describe
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
-FOR_SOCKS = (("socks", "PySocks"), ("python_socks", "python-socks"))
-"""Modules that connections through these need, and the packages that bring them."""
-REFUSED = re.compile(
-    r"(?:Tunnel connection failed|CONNECT via proxy status): (?P<status>\d{3})(?P<phrase>[\w -]*)"
-)
-"""How the standard library and websocket-client say that a proxy refused to connect."""
-NO_HOST = "none.invalid"
+REFUSED = re.compile(r"Tunnel connection failed: (?P<status>\d{3})(?P<phrase>[\w -]*)")
+"""How the standard library says that a proxy refused to connect."""
 
 
 def settle(configuration: Any, where: str, *, named: bool) -> None:
@@ -62,10 +57,9 @@ def _usable(url: str, where: str) -> SplitResult:
         raise UsageProblem(
             f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)"
         )
-    missing = [package for module, package in FOR_SOCKS if find_spec(module) is None]
-    if missing and parts.scheme in SOCKS:
+    if parts.scheme in SOCKS and find_spec("socks") is None:
         raise UsageProblem(
-            f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}"
+            f"{where}: a socks proxy needs a package that is missing: pip install PySocks"
         )
     return parts
 
@@ -91,38 +85,16 @@ def name(configuration: Any) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def websocket_options(configuration: Any) -> dict[str, Any]:
-    """Return websocket-client's options for the same proxy, or for none.
-
-    Without a proxy's name it would read one from the environment, and without exceptions those
-    of the environment.
-    """
-    if not configuration.proxy:
-        return {"http_proxy_host": NO_HOST, "http_proxy_port": 1, "http_no_proxy": ["*"]}
-    parts = urlsplit(configuration.proxy)
-    return {
-        "http_proxy_host": parts.hostname,
-        "http_proxy_port": parts.port or 80,
-        "proxy_type": parts.scheme,
-        "http_no_proxy": [NO_HOST],
-        "http_proxy_auth": credentials(configuration) if parts.username else None,
-    }
-
-
 def explain(configuration: Any, error: BaseException) -> str:
     """Return what went wrong in one line, with the proxy's name where the proxy gave no connection.
 
-    ``error``: of an attempt to connect, by urllib3 or websocket-client.
+    ``error``: of an attempt to connect, by urllib3.
     """
     cause = getattr(error, "original_error", error)
     text = describe(cause)
     kind = type(error).__name__
-    blamed = kind.startswith(
-        ("Proxy", "NewConnection", "NameResolution", "ConnectTimeout", "WebSocketProxy")
-    )
-    blamed |= kind == "WebSocketAddressException" or (
-        isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
-    )
+    blamed = kind.startswith(("Proxy", "NewConnection", "NameResolution", "ConnectTimeout"))
+    blamed |= isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
     if not configuration.proxy or not blamed:
         return describe(error)
     if not (found := REFUSED.search(text)):

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube.client import Kube, Obj
+from conformance.kube.client import PAUSE, Kube, Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
 from conformance.kube.node_conditions import closed, may_take
-from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.kube.refused import ApiRefused, ApiUnreachable, NoApiServer
 from conformance.model.change import ObjectRef
+from conformance.timing import SYSTEM_CLOCK
 
 PULL_TROUBLE = (
     "ErrImagePull",
@@ -124,6 +125,8 @@ class Waits:
                     yield now
                     if time.monotonic() > end:
                         return
+            except NoApiServer:
+                SYSTEM_CLOCK.sleep(PAUSE)  # the list above says what is broken, if it is as well
             except ApiRefused as refusal:
                 if (
                     refusal.code != 410 and not refusal.passing

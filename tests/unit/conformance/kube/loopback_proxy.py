@@ -6,14 +6,21 @@ import contextlib
 import select
 import socket
 import threading
+import time
 from collections.abc import Iterator
+
+TRICKLES = 300
+"""Bytes of a trickling answer, after which the proxy gives up."""
 
 
 class LoopbackProxy:
-    """``heads`` are the requests that it was sent; ``answer``: a status line instead of a tunnel."""
+    """``heads`` are the requests that it was sent; ``answer``: a status line instead of a tunnel.
 
-    def __init__(self, answer: str = "", wanted: str = "") -> None:
-        self.answer, self.wanted = answer, wanted
+    ``pause``: s between two bytes of an answer to CONNECT that is none in the end; 0: it answers at once.
+    """
+
+    def __init__(self, answer: str = "", wanted: str = "", pause: float = 0.0) -> None:
+        self.answer, self.wanted, self.pause = answer, wanted, pause
         self.heads: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -46,6 +53,11 @@ class LoopbackProxy:
                     f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
                 )
                 return
+            if self.pause:
+                for _ in range(TRICKLES):
+                    client.sendall(b"H")
+                    time.sleep(self.pause)
+                return
             method, target, _ = head.split(" ", 2)
             host, _, port = target.removeprefix("http://").partition("/")[0].rpartition(":")
             with socket.create_connection((host.strip("[]"), int(port))) as server:
@@ -62,8 +74,10 @@ class LoopbackProxy:
 
 
 @contextlib.contextmanager
-def loopback_proxy(answer: str = "", wanted: str = "") -> Iterator[LoopbackProxy]:
-    proxy = LoopbackProxy(answer, wanted)
+def loopback_proxy(
+    answer: str = "", wanted: str = "", pause: float = 0.0
+) -> Iterator[LoopbackProxy]:
+    proxy = LoopbackProxy(answer, wanted, pause)
     try:
         yield proxy
     finally:

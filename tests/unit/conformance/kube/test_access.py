@@ -399,7 +399,7 @@ def test_credentials_that_are_refused_for_good_are_asked_for_once_more_only(
         ),
         (
             "socks5://proxy.example:1080",
-            r"a socks proxy needs packages that are missing: pip install ",
+            r"a socks proxy needs a package that is missing: pip install PySocks",
         ),
     ],
 )

@@ -217,3 +217,11 @@ def test_a_proxy_that_is_no_address_is_a_usage_problem_without_its_password(
     with pytest.raises(UsageProblem, match="the proxy's address is not of the form") as caught:
         through(fakes, tmp_path, "https://10.0.0.1:6443", url)
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_proxy_that_answers_byte_by_byte_is_given_up_by_execs(fakes: Any, tmp_path: Path) -> None:
+    with loopback_proxy(pause=0.02) as between:
+        kube = through(fakes, tmp_path, "https://10.0.0.1:6443", f"http://127.0.0.1:{between.port}")
+        given_up = r"within 0\.5 s: proxy http://.* gives no connection: timed out"
+        with pytest.raises(ExecBroken, match=given_up):
+            execute.run(kube, "n", "p", "c", ["true"], within=0.5)

@@ -14,6 +14,7 @@ from urllib3 import connection
 from conformance.errors import EnvironmentBroken
 from conformance.kube import waits
 from conformance.kube.client import Kube
+from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import Waits
 from conformance.model.change import ObjectRef
 
@@ -154,6 +155,37 @@ def test_a_watch_that_is_too_old_lists_again(kube: Kube, api: Any, fakes: Any) -
     ]  # fmt: skip
     api.routes[f"GET {PODS}"] = lambda _: answers.pop(0)
     assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
+
+
+NAMELESS = ({"metadata": {}}, {"kind": "Pod"}, {"metadata": None}, "text", None)
+
+
+@pytest.mark.parametrize("nameless", NAMELESS, ids=str)
+def test_an_event_without_a_name_is_a_broken_answer_and_the_objects_are_listed_again(
+    kube: Kube, api: Any, fakes: Any, nameless: Any
+) -> None:
+    event = {"type": "MODIFIED", "object": nameless}
+    answers = [
+        fakes.listing(pod()),
+        (200, (json.dumps(event) + "\n").encode()),
+        fakes.listing(pod(ready=True)),
+    ]
+    api.routes[f"GET {PODS}"] = lambda _: answers.pop(0)
+    assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
+
+
+@pytest.mark.parametrize("nameless", NAMELESS, ids=str)
+def test_a_list_with_an_object_without_a_name_is_told_in_one_line(
+    kube: Kube, api: Any, fakes: Any, nameless: Any
+) -> None:
+    kube.timings = replace(kube.timings, api_retry=0.1)
+    api.routes[f"GET {PODS}"] = fakes.listing(nameless)
+    with pytest.raises(ApiRefused) as caught:
+        Waits(kube).pods_ready("n", "app=x", 1, within=5)
+    assert str(caught.value).startswith(
+        f"GET {PODS}: no answer of a Kubernetes API server (an object without a name: "
+    )
+    assert "\n" not in str(caught.value)
 
 
 def test_a_container_that_crashes_is_named_with_the_end_of_its_log(
