@@ -13,7 +13,7 @@ from conformance.disrupt.disruptions import Disruptions
 from conformance.disrupt.felix import FELIX_RESTART, Felix
 from conformance.disrupt.healer import Healer
 from conformance.errors import Nonconformance
-from conformance.expect.check import Check, Finding, Judged
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.traffic import Expect, Policies, Removable
 from conformance.journal.journalling import Journalling
@@ -116,7 +116,7 @@ class EndingPolicy:
                 f"  because  {because}\n  do       name no ports in a Pass; the log of its pod says why it ended"
             )
             symptom = ("Felix runs", "Felix ended")
-            found = Finding(error=Nonconformance(text), symptom=symptom)
+            found = Ruling(error=Nonconformance(text), symptom=symptom)
         with Check(self.expect.context, "behaviour") as check:
             check.each([(None, server, found)], lambda one: one)
 

@@ -23,6 +23,7 @@ from conformance.errors import (
     ProbeBroken,
     first_line,
 )
+from conformance.expect.subjects.witnesses import Restart
 from conformance.journal.journalling import Journalling
 from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube, Obj
@@ -45,20 +46,6 @@ GONE_POLL = 0.1
 """s.  Between looks at a pod that ends: its successor may come at once, and what is to happen
 without it is short."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Restart:
-    """A restart that was seen to happen."""
-
-    node: str
-    before: str
-    """Pod, when it started, and its restarts."""
-    after: str
-    seconds: float
-    """From the deletion to readiness."""
-    note: str = ""
-    """What else was seen: a node that was not Ready meanwhile, why the pod was deleted."""
 
 
 class Felix:

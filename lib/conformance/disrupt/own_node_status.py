@@ -8,7 +8,7 @@ calico-node of a Linux node fills its object at once, then each period
 from collections.abc import Sequence
 
 from conformance.errors import ControlBroken, MissingCapability
-from conformance.expect.check import Check, Finding, Judged
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.context import Context
 from conformance.journal.journalled import Journalled
 from conformance.kube.changes import reference
@@ -55,7 +55,7 @@ class OwnNodeStatus:
         def judge(node: NodeFacts) -> Judged:
             if filled := self._filled(node.name, self._linux):
                 told = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
-                return Finding(told, ClaimVerdict.LIFTED)
+                return Ruling(told, ClaimVerdict.LIFTED)
             return because
 
         with Check(self._context, "behaviour") as check:

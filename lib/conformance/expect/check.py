@@ -21,16 +21,14 @@ from conformance.model.decision import Half, Symptom
 from conformance.model.endpoint import Workload
 from conformance.verdicts.meaning import of_failure
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 T = TypeVar("T")
 NAMED = 5
 """Other failures that the message of the worst one names."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a case showed where that is not simply as expected."""
+class Ruling:
+    """What is decided of a case that is not simply as expected."""
 
     reason: str = ""
     """One line that is enough on its own."""
@@ -40,8 +38,8 @@ class Finding:
     symptom: Symptom = ("", "")
 
 
-Judged = Finding | Exception | str
-"""A finding, what is wrong, or the reason why a case is as expected."""
+Judged = Ruling | Exception | str
+"""A ruling, what is wrong, or the reason why a case is as expected."""
 
 
 @dataclass
@@ -66,9 +64,9 @@ class Check:
     def decide(self, source: Workload | None, target: End, found: Judged) -> None:
         """Keep what one case showed."""
         if isinstance(found, Exception):
-            found = Finding(error=found)
+            found = Ruling(error=found)
         elif isinstance(found, str):
-            found = Finding(found)
+            found = Ruling(found)
         verdict = found.verdict
         reason = found.reason
         if found.error:

@@ -148,8 +148,11 @@ class Context:
         it is not well."""
         change = self.world.change()
         seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
-        nodes = list(dict.fromkeys(end.node for end in ends))
-        return "; ".join(self.world.felix(nodes, seconds, unwell_only=change is None))
+        return "; ".join(
+            self.world.felix(
+                list(dict.fromkeys(end.node for end in ends)), seconds, unwell_only=change is None
+            )
+        )
 
     def as_expected(self, reason: str, half: Half) -> None:
         """Decide that what an expectation about the cluster asked for was so."""

@@ -10,8 +10,6 @@ from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 def pods_of(attempt: Attempt) -> list[Workload]:
     """Source and backends: the pods whose own error would look like the network's."""
@@ -75,10 +73,9 @@ def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
         why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
         if why not in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
             continue
-        text = outcome.explanation(expect.context.claims)
         if by := excused(
             expect,
-            text,
+            outcome.explanation(expect.context.claims),
             outcome.path.attempt,
             outcome.seen,
             want=outcome.path.want,

@@ -18,8 +18,6 @@ from conformance.timing import hold, until
 KNOWN_DEAD = 60.0
 """s.  By then a node that died is known to be lost: its lease lasts 40 s, and what others renew says so every 10 s."""
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
@@ -88,8 +86,11 @@ def excused(
     So does a change of another run, where a path that is to be open is lost.
     """
     context = expect.context
-    since = context.since.get((*key(attempt.source, attempt.target), want))
-    otherwise = seen[0].at - unix(0.0) if turned else since
+    otherwise = (
+        seen[0].at - unix(0.0)
+        if turned
+        else context.since.get((*key(attempt.source, attempt.target), want))
+    )
     told = partial(
         owners.excused,
         context.world.others,

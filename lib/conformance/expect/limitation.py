@@ -17,8 +17,6 @@ from conformance.model.decision import Side
 from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 class Paths(TypedDict, total=False):
     """Paths that are open, and paths that are closed; ``at``: the end whose node enforces what is said of them."""
@@ -56,8 +54,9 @@ class Case:
 
 def states(paths: Paths) -> dict[Pair, bool]:
     """Each path to whether it is open."""
-    closed = dict.fromkeys(each(paths.get("closed", ())), False)
-    return dict.fromkeys(each(paths.get("open", ())), True) | closed
+    return dict.fromkeys(each(paths.get("open", ())), True) | dict.fromkeys(
+        each(paths.get("closed", ())), False
+    )
 
 
 def part_of(claim: str, part: str, paths: Paths) -> Case:
@@ -169,8 +168,11 @@ def _ends(case: Case, first: _Answer, second: _Answer, because: str) -> list[Exc
     errors = []
     context = case.keep(first.context)
     for pair in filter(first.seen.__contains__, {**case.both, **case.as_documented}):
-        leaked = pair in case.both and first.violates(pair)
-        answer = second if pair in second.seen and not leaked else first
+        answer = (
+            second
+            if pair in second.seen and not (pair in case.both and first.violates(pair))
+            else first
+        )
         verdict, reason, half, symptom = answer.seen[pair]
         documented = pair in case.as_documented
         if answer is second and verdict is ClaimVerdict.CONFIRMED and documented:

@@ -18,8 +18,6 @@ from conformance.model.observation import Observation
 from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 @dataclass(frozen=True, kw_only=True)
 class Polled:
@@ -57,15 +55,19 @@ class Polled:
         self, index: int, expected: str, further: Mapping[str, str], *, observed: str = ""
     ) -> Nonconformance:
         """Return the failure of one of them; arguments as of :meth:`message`."""
-        text = self.message(index, expected, further, observed=observed)
-        return Nonconformance(text, seen=self.seen(index))
+        return Nonconformance(
+            self.message(index, expected, further, observed=observed), seen=self.seen(index)
+        )
 
     def broken_control(
         self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
     ) -> ControlBroken:
         """Return that one of them is a control that failed; arguments as of :meth:`message`."""
-        text = message.of_control(self.message(index, expected, further, so=so))
-        return ControlBroken(text, control=self.attempts[index].label, seen=self.seen(index))
+        return ControlBroken(
+            message.of_control(self.message(index, expected, further, so=so)),
+            control=self.attempts[index].label,
+            seen=self.seen(index),
+        )
 
     def message(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
-from conformance.expect.check import Check, Finding, Judged
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.excuses import changed
 from conformance.expect.explain import message
@@ -22,8 +22,6 @@ from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 DENIED = (
     "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between pods and CoreDNS (RFC "
@@ -162,7 +160,7 @@ class _Question:
 
     def failure(
         self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float
-    ) -> Finding:
+    ) -> Ruling:
         """Decide that a source got no right answer of a server; ``cause``: what it heard when it waited longer."""
         context = self.session.context
         last = seen[-1]
@@ -175,7 +173,6 @@ class _Question:
             observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest"
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
-        denied = self.exists and _denied(last)
         text = message.explanation(
             context.claims,
             attempt,
@@ -185,7 +182,9 @@ class _Question:
             seconds=seconds,
             further=cause.lines if cause else self._lines(last, otherwise),
             observed=observed,
-            so=f"{self.name} has an A record, which NXDOMAIN denies" if denied else "",
+            so=f"{self.name} has an A record, which NXDOMAIN denies"
+            if (self.exists and _denied(last))
+            else "",
         )
         said: Exception = Nonconformance(text, seen=seen)
         if gone := changed(self.session, attempt):
@@ -193,8 +192,7 @@ class _Question:
         elif by := excused(self.session, text, attempt, seen, want=True):
             said = by
         reason = f"{attempt.label}  observed {observed}{self.over}"
-        why = reason if isinstance(said, Nonconformance) else first_line(said)
-        return Finding(why, error=said)
+        return Ruling(reason if isinstance(said, Nonconformance) else first_line(said), error=said)
 
     @property
     def _right_answer(self) -> str:

@@ -11,8 +11,6 @@ from conformance.expect.traffic import Expect
 from conformance.model.decision import Half
 from conformance.model.endpoint import Target, Workload
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 T = TypeVar("T")
 
 

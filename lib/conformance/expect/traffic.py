@@ -40,8 +40,6 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
 from conformance.verdicts.meaning import of_failure
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 class Policies(Protocol):
     """The policies of a test, once they are said completely."""
@@ -280,7 +278,7 @@ class Expect(Session):
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
             elif control:
-                self._right(source, target, because)
+                self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
         if wrong:
             seen, allowed = wrong[0]
             others = [one[-1].attempt.label for one, _ in wrong[1:]]
@@ -302,9 +300,6 @@ class Expect(Session):
             )
         if gone:
             raise gone[0]
-
-    def _right(self, source: Workload, target: Target, because: str) -> None:
-        self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
 
     def told(
         self, pairs: Iterable[Pair], *, because: str, control: bool = False
@@ -493,12 +488,11 @@ class Expect(Session):
             if not outcome.is_control or outcome.is_witness or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
-                reason = outcome.reason(because) + machine_lag.told(outcome.path, outcome.standing)
                 self.context.decided(
                     attempt.source,
                     attempt.target,
                     outcome.verdict,
-                    reason,
+                    outcome.reason(because) + machine_lag.told(outcome.path, outcome.standing),
                     half,
                     symptom=(outcome.expected, outcome.observed),
                 )

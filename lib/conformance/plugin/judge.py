@@ -5,6 +5,7 @@ In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APP
 """
 
 import json
+import sys
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,18 @@ LATER = "give the run more minutes, or go on where it ended by  calico-conforman
 """What to do about a test that did not begin within ``--max-minutes``."""
 AGAIN = "mend that, then go on where the run ended by  calico-conformance rerun"
 """What to do about a test that did not begin since none could decide anything any more."""
+
+
+def hide_how_it_was_decided() -> None:
+    """Let the report of a verdict show the line of the test; what else is raised is shown whole."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("conformance.expect."):
+            vars(module)["__tracebackhide__"] = is_verdict
+
+
+def is_verdict(raised: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Return whether an exception says something of the cluster or of the test's conditions."""
+    return isinstance(raised.value, Nonconformance | SuiteError)
 
 
 class Judge:
@@ -284,6 +297,7 @@ class Judge:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Hand the outcome on, as far as it is known."""
+        hide_how_it_was_decided()
         report = yield
         item.stash[SECONDS] = item.stash.get(SECONDS, 0.0) + call.duration
         if call.when == "call" and item.stash.get(PUT_OFF, False):

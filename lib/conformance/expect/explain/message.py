@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import overload
+from typing import TypeVar
 
 from conformance.expect.engine.answered import altered, unexpected_backend
 from conformance.model.attempt import Attempt
@@ -18,6 +18,7 @@ from conformance.model.observation import Observation, Verdict
 
 MARK = "<---- WRONG"
 CONTROL = "control failed: "
+Text = TypeVar("Text", str, Explanation)
 
 
 def explanation(
@@ -89,11 +90,7 @@ def details(seen: Sequence[Observation]) -> str:
     return "; ".join(words)
 
 
-@overload
-def of_control(text: Explanation, when: str = "") -> Explanation: ...
-@overload
-def of_control(text: str, when: str = "") -> str: ...
-def of_control(text: str | Explanation, when: str = "") -> str | Explanation:
+def of_control(text: Text, when: str = "") -> Text:
     """A message about a control: ``POL-1  control before the change failed: ns/client ...``, the ids first.
 
     ``when``: words that say which control it is; they take the place of what was said of it before.
@@ -105,11 +102,7 @@ def of_control(text: str | Explanation, when: str = "") -> str | Explanation:
     return f"{ids}{kind}{rest.removeprefix(CONTROL)}"
 
 
-@overload
-def explained(text: Explanation, by: str) -> Explanation: ...
-@overload
-def explained(text: str, by: str) -> str: ...
-def explained(text: str | Explanation, by: str) -> str | Explanation:
+def explained(text: Text, by: str) -> Text:
     """A message about what was seen, with what explains it: ``POL-1  pod ns/a restarted, while this was seen: ...``."""
     if isinstance(text, Explanation):
         return replace(text, prefix=f"{by}, while this was seen: {text.prefix}", cause="", where="")

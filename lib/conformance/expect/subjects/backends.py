@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import Nonconformance
-from conformance.expect.check import Finding, Judged
+from conformance.expect.check import Judged, Ruling
 from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import kube_proxy
@@ -18,8 +18,6 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 MISSED_BY_CHANCE = 1e-6
 """How often one of the backends may get none of a source's connections by chance alone, in as many rounds as verdicts
@@ -74,9 +72,12 @@ class Backends(Subject):
             if polled.converged or (_proper(seen) and _all_answered(seen, target)):
                 return because
             error = self._failure(client, target, seen, polled.settled.seconds, because)
-            strange = any(map(unexpected_backend, seen))
-            observed = "an answer of another pod" if strange else "not all of them"
-            return Finding(
+            observed = (
+                "an answer of another pod"
+                if any(map(unexpected_backend, seen))
+                else "not all of them"
+            )
+            return Ruling(
                 error=self.unless_changed(client, target, error),
                 symptom=("the backends and no other", observed),
             )
@@ -85,8 +86,12 @@ class Backends(Subject):
 
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
         """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
-        attempts = [self._attempt(source, target, Kind.TCP) for source in sources]
-        self._polled(attempts, lambda one: one.verdict in NOBODY, "no connection", because)
+        self._polled(
+            [self._attempt(source, target, Kind.TCP) for source in sources],
+            lambda one: one.verdict in NOBODY,
+            "no connection",
+            because,
+        )
 
     def answer_a_kept_socket(
         self, sources: Iterable[Workload], target: Target, *, because: str
@@ -162,8 +167,10 @@ class Backends(Subject):
                 ):  # whatever its size is
                     told = replace(told, cause=closed([attempt], seen))
                 wrong = Nonconformance(told, seen=seen)
-            error = self.unless_changed(attempt.source, target, wrong)
-            return Finding(error=error, symptom=(wanted, str(seen[-1].verdict)))
+            return Ruling(
+                error=self.unless_changed(attempt.source, target, wrong),
+                symptom=(wanted, str(seen[-1].verdict)),
+            )
 
         self.check("behaviour", polled.cases()[:decided], judge)
 

@@ -24,8 +24,6 @@ from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.settings import Timings
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 TIMED_OUT = "The operation has timed out"
 """What Windows PowerShell says of a request that nobody answered."""
 UNKNOWN_NAME = "SocketException"

@@ -26,8 +26,6 @@ from conformance.pods.groups import PodPair
 from conformance.probe.streams import Stream
 from conformance.verdicts.meaning import of_chance, of_failure
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 LEFT_ALONE = Range(">=3.31")
 """Versions of Calico that give an ACL list anew only when it has changed (calico#10199, calico#10437)."""
 
@@ -134,8 +132,11 @@ class ConnectionsDuringChange:
                     f"{told}it may lose it; --windows-calico-version names it",
                 )
             elif left_alone and state.lost:
-                expected = f"both ends to survive under Calico {version}"
-                wrong.append(self._violated(stream, state, expected, because))
+                wrong.append(
+                    self._violated(
+                        stream, state, f"both ends to survive under Calico {version}", because
+                    )
+                )
             elif left_alone or state.lost:
                 self._say(stream, of_chance(True), because)
             else:
@@ -267,9 +268,12 @@ class ConnectionsDuringChange:
         try:
             return self.streams.open((stream.client, stream.server))[0]
         except ControlBroken as broken:
-            then = str(broken.__cause__).removeprefix(f"stream {state.label}: ")
             raise self._violated(
-                stream, state, "new connections after the loss", because, then
+                stream,
+                state,
+                "new connections after the loss",
+                because,
+                str(broken.__cause__).removeprefix(f"stream {state.label}: "),
             ) from broken
 
     def _demand_recovery(

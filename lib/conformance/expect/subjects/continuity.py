@@ -19,8 +19,6 @@ from conformance.model.observation import DENIED_VERDICTS, Observation
 from conformance.probe.asking import Asking
 from conformance.settings import Timings
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 AGREE = 2
 """Connections at one target that show that it was open: a single one may have begun before the denial did."""
 NAP = 0.05
@@ -78,8 +76,7 @@ class Throughout(Subject):
 
         def judge(one: _Asked) -> Judged:
             asked = counted(len(one.seen), "time", "times")
-            problem = self._problem(one, shut, alive, because)
-            return problem or f"{because}; asked {asked} meanwhile"
+            return self._problem(one, shut, alive, because) or f"{because}; asked {asked} meanwhile"
 
         self.check("closed", [(one.attempt.source, one.target, one) for one in shut], judge)
 
@@ -155,8 +152,12 @@ class Throughout(Subject):
                 "do": f"read Felix' log on node {' and '.join(nodes)} for those seconds",
             }
             text = replace(line, lines={**line.lines, **further})
-            verdict = Nonconformance(text, seen=[seen for _, seen in reached])
-            return self.unless_changed(attempt.source, one.target, verdict, want=False)
+            return self.unless_changed(
+                attempt.source,
+                one.target,
+                Nonconformance(text, seen=[seen for _, seen in reached]),
+                want=False,
+            )
         if one.error is not None:
             return one.error
         why = _doubt(one, alive)
@@ -227,10 +228,9 @@ def _way(one: _Asked) -> _Way:
 
 
 def _alive(opened: Iterable[_Asked]) -> set[_Way]:
-    """Those whose newest attempt got through."""
-    return {_way(one) for one in opened if one.seen and as_wanted(_newest(one), True)}
-
-
-def _newest(one: _Asked) -> Observation:
-    """What the attempt that left last found."""
-    return max(one.seen, key=lambda each: each[0])[1]
+    """Return those whose attempt that left last got through."""
+    return {
+        _way(one)
+        for one in opened
+        if one.seen and as_wanted(max(one.seen, key=lambda each: each[0])[1], True)
+    }

@@ -10,8 +10,6 @@ from conformance.expect.explain.advice import pods_on
 from conformance.model.facts import NodeFacts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 DOWN = "Felix does not run on {node}"
 """What is said of a node where it does not, by every test that fails there."""
 

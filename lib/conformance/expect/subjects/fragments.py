@@ -18,8 +18,6 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 WHOLE = 12000
 """Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to arrive at once."""
 

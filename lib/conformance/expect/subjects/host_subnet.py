@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, first_line
-from conformance.expect.check import Check, Finding, Judged
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.subjects.ping import asked_for
 from conformance.expect.subjects.streams import StreamExpect
 from conformance.model.claim import ClaimVerdict
@@ -13,8 +13,6 @@ from conformance.model.facts import Fact
 from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPairs
 from conformance.probe.streams import Stream
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
 @dataclass
@@ -51,8 +49,10 @@ class HostSubnet:
             if seen == client.node_address:
                 return because
             if seen == client.address:
-                told = f"{path}: the server saw the pod's own address {seen}, although {because}"
-                return Finding(told, ClaimVerdict.LIFTED)
+                return Ruling(
+                    f"{path}: the server saw the pod's own address {seen}, although {because}",
+                    ClaimVerdict.LIFTED,
+                )
             do = (
                 f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, "
                 "and see NAT-2"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
-from conformance.expect.check import Finding, Judged
+from conformance.expect.check import Judged, Ruling
 from conformance.expect.engine.answered import as_wanted, telling, unexpected_backend, with_who
 from conformance.expect.explain import message
 from conformance.expect.poll import poll
@@ -15,8 +15,6 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Fact, NodeFacts
 from conformance.verdicts.meaning import of_chance
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
 @dataclass
@@ -52,8 +50,10 @@ class KnownIssue(Subject):
             because=because,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
-        lines = [f"{attempt.label}: {message.summary(seen)}" for attempt, seen in polled]
-        expect.context.sink.attach("known issue", "\n".join(lines))
+        expect.context.sink.attach(
+            "known issue",
+            "\n".join([f"{attempt.label}: {message.summary(seen)}" for attempt, seen in polled]),
+        )
 
         def judge(index: int) -> Judged:
             seen = polled.seen(index)
@@ -61,8 +61,12 @@ class KnownIssue(Subject):
                 return polled.nonconformance(index, "CONNECTED, or no answer at all", {})
             if as_wanted(seen[-1], True):
                 times = counted(len(seen), "time")
-                told = f"{attempts[index].label} connected {times}, where it may fail"
-                return Finding(with_who(told, seen[-1:]), ClaimVerdict.NOT_OBSERVED)
+                return Ruling(
+                    with_who(
+                        f"{attempts[index].label} connected {times}, where it may fail", seen[-1:]
+                    ),
+                    ClaimVerdict.NOT_OBSERVED,
+                )
             return because
 
         self.check("behaviour", polled.cases(), judge)
@@ -80,8 +84,10 @@ class KnownIssue(Subject):
             found = read(node.name)
             if found.value is None:
                 unknown.append(found.source)
-            reason = f"{because} ({found.source})" if found.value else found.source
-            return Finding(reason, of_chance(found.value))
+            return Ruling(
+                f"{because} ({found.source})" if found.value else found.source,
+                of_chance(found.value),
+            )
 
         self.check("behaviour", [(None, node, node) for node in on], judge)
         if len(unknown) == len(on):

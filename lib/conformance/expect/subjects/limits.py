@@ -80,7 +80,15 @@ class Limits:
     def passed_over(self, claim: str, parts: Parts) -> list[Case]:
         """A rule that decides nothing stands before one that lets the friend in, and nobody else."""
         return [
-            Case(claim=claim, part=part, both=self._friend_alone(port), witness=self._control(port))
+            Case(
+                claim=claim,
+                part=part,
+                both={
+                    **self._from(self.friend, self.windows, port, is_open=True),
+                    **self._from(self.stranger, self.windows, port, is_open=False),
+                },
+                witness=self._control(port),
+            )
             for part, port in parts.items()
         ]
 
@@ -117,8 +125,12 @@ class Limits:
         Raises as :meth:`Expect.under`, what is wrong then being no part's.
         """
         opened = [pair for pair, is_open in self._sign.items() if is_open]
-        closed = [pair for pair, is_open in self._sign.items() if not is_open]
-        self.expect.under(*policies, open=opened, closed=closed, because=because)
+        self.expect.under(
+            *policies,
+            open=opened,
+            closed=[pair for pair, is_open in self._sign.items() if not is_open],
+            because=because,
+        )
 
     def _everybody(self, claim: str, parts: Parts, *, is_open: bool) -> list[Case]:
         found = {
@@ -145,12 +157,6 @@ class Limits:
             **self._sign,
             **self._from(self.friend, self.linux, port, is_open=True),
             **self._from(self.stranger, self.linux, port, is_open=False),
-        }
-
-    def _friend_alone(self, port: int) -> dict[Pair, bool]:
-        return {
-            **self._from(self.friend, self.windows, port, is_open=True),
-            **self._from(self.stranger, self.windows, port, is_open=False),
         }
 
     @staticmethod

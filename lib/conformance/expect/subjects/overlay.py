@@ -28,8 +28,6 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.verdicts.meaning import of_demand
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 KUBELET = 10250
 """Port of every node's kubelet.  Refused is as good as connected: an answer came from that node."""
 REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
@@ -113,8 +111,12 @@ class Overlay:
         last = polled.settled.last
         if polled.converged:
             for index, (source, target) in enumerate(between):
-                reason = with_who(because, polled.seen(index)[-polled.agree :])
-                expect.context.decided(source, target, ClaimVerdict.CONFIRMED, reason)
+                expect.context.decided(
+                    source,
+                    target,
+                    ClaimVerdict.CONFIRMED,
+                    with_who(because, polled.seen(index)[-polled.agree :]),
+                )
             return list(last[:count])
         self._demand_controls(polled, count, count + len(within))
         found = self._explanations(polled, between)
@@ -132,7 +134,16 @@ class Overlay:
         ``count``: paths between nodes, the first of those that are ``polled``; ``connect``: those
         and the paths inside one node; the others lead to nodes.
         """
-        self.expect.context.sink.attach("expected and observed", self._table(polled, connect))
+        rows = [
+            (
+                attempt.label,
+                "CONNECTED" if index < connect else "an answer",
+                message.summary(seen),
+                seen[-1].verdict in REACHED if index >= connect else as_wanted(seen[-1], True),
+            )
+            for index, (attempt, seen) in enumerate(polled)
+        ]
+        self.expect.context.sink.attach("expected and observed", message.table(rows))
         last = polled.settled.last
         dead = [index for index in range(count, connect) if not as_wanted(last[index], True)]
         unreached = [
@@ -180,8 +191,9 @@ class Overlay:
                 names = found[index].wrong
                 why = f": {names[0]}" if names else ""
                 reason = f"{polled.attempts[index].label}  {last.verdict}{why}"
-            verdict = of_demand(met=index not in found, explained=bool(names))
-            self.expect.context.decided(source, target, verdict, reason)
+            self.expect.context.decided(
+                source, target, of_demand(met=index not in found, explained=bool(names)), reason
+            )
 
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
@@ -264,20 +276,6 @@ class Overlay:
                 (f"{other} answers in the place of the server", *found.wrong), found.unread
             )
         return found
-
-    @staticmethod
-    def _table(polled: Polled, connect: int) -> str:
-        return message.table(
-            [
-                (
-                    attempt.label,
-                    "CONNECTED" if index < connect else "an answer",
-                    message.summary(seen),
-                    seen[-1].verdict in REACHED if index >= connect else as_wanted(seen[-1], True),
-                )
-                for index, (attempt, seen) in enumerate(polled)
-            ]
-        )
 
 
 @dataclass

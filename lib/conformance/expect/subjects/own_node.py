@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.check import Finding, Judged
+from conformance.expect.check import Judged, Ruling
 from conformance.expect.engine.answered import as_wanted, telling
 from conformance.expect.explain import message
 from conformance.expect.poll import Polled, poll
@@ -18,8 +18,6 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Observation, Verdict
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
 @dataclass
@@ -50,8 +48,12 @@ class OwnNode(Subject):
                 for place, (_, seen) in enumerate(out)
                 if seen[-1].verdict is not Verdict.TIMED_OUT
             )
-            so = "by pod address: nothing shows that a policy guards this pod"
-            text = out.message(index, "TIMED_OUT", {"do": "see POL-1 first"}, so=so)
+            text = out.message(
+                index,
+                "TIMED_OUT",
+                {"do": "see POL-1 first"},
+                so="by pod address: nothing shows that a policy guards this pod",
+            )
             raise ControlBroken(
                 message.of_control(text),
                 control="the stranger by pod address",
@@ -65,8 +67,10 @@ class OwnNode(Subject):
                 return because
             if all(each.verdict is Verdict.TIMED_OUT for each in seen):
                 told = f"{paths[index][0].label} -> {paths[index][1].label}"
-                closed = f"{told}: closed as by pod address, {message.summary(seen)}"
-                return Finding(closed, ClaimVerdict.LIFTED)
+                return Ruling(
+                    f"{told}: closed as by pod address, {message.summary(seen)}",
+                    ClaimVerdict.LIFTED,
+                )
             text = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
             if len({each.verdict for each in seen}) == 1:
                 return Nonconformance(text, seen=seen)

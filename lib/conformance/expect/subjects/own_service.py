@@ -10,8 +10,6 @@ from conformance.model.attempt import Kind
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Verdict
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 @dataclass
 class OwnService:

@@ -12,8 +12,6 @@ from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 @dataclass
 class Pages(Subject):
@@ -45,9 +43,11 @@ class Pages(Subject):
         pods = " and ".join(f"{pod.namespace}/{pod.pod}" for pod in target.backends) or target.label
         do = f"read the log of {pods}, and ask for the page by hand: another server or image may answer there"
         expected = f"HTTP 200 and {text!r}"
-        lines = {"page": page, "do": do}
-        wrong = polled.nonconformance(0, expected, lines, observed=observed)
-        return self.unless_changed(source, target, wrong)
+        return self.unless_changed(
+            source,
+            target,
+            polled.nonconformance(0, expected, {"page": page, "do": do}, observed=observed),
+        )
 
 
 def _page(seen: Observation) -> str:

@@ -22,7 +22,7 @@ from conformance.errors import (
     first_line,
 )
 from conformance.expect import owners
-from conformance.expect.check import Check, Finding, Judged
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
@@ -37,8 +37,6 @@ from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPair, PodPairs
 from conformance.verdicts.meaning import of_limitation
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 ECHOES = 3
 """Requests of one ping: the first may wait for an address to be resolved."""
@@ -116,8 +114,10 @@ class Beyond(Subject):
         seen = clients_seen - {node.node_address}
         if seen:
             so = f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(seen))}"
-            do = "name a target that sees nodes' own addresses: --external-target"
-            raise MissingCapability(f"something beyond the nodes translates, too: {so}", do)
+            raise MissingCapability(
+                f"something beyond the nodes translates, too: {so}",
+                "name a target that sees nodes' own addresses: --external-target",
+            )
         self.expect.sources(
             [(client, self._there(protocol)) for client in clients],
             are=lambda client: [client.node_address],
@@ -218,12 +218,14 @@ class Beyond(Subject):
             told = f"{because}; {PING_UNTOLD}"
             replied = said[-1].replied
             if pair in skipped:
-                reason = f"{said[-1]}, although {told}" if replied else because
-                return Finding(reason, of_limitation(replied))
+                return Ruling(
+                    f"{said[-1]}, although {told}" if replied else because, of_limitation(replied)
+                )
             if replied == (pair in allowed):
                 return told if replied else because
-            wrong = Nonconformance(self._told(*pair, said, because))
-            return unless_changed(self.expect, pair, wrong)
+            return unless_changed(
+                self.expect, pair, Nonconformance(self._told(*pair, said, because))
+            )
 
         context = self.expect.context
         with (
@@ -247,7 +249,7 @@ class Beyond(Subject):
             said = self._said(source, ran)
             if said[-1].replied:
                 told = f"{source.label} -> {address}  {said[-1]}, although {because}; {PING_UNTOLD}"
-                return Finding(told, ClaimVerdict.LIFTED)
+                return Ruling(told, ClaimVerdict.LIFTED)
             control.result()
             return because
 
@@ -259,8 +261,9 @@ class Beyond(Subject):
         address, _ = self._target
         (ran,) = self._pings([(linux, address)], *REPLY)
         so = "a target that answers no ping shows nothing"
-        do = "name another target by --external-target"
-        self._demand_reply(linux, address, self._said(linux, ran), so, do)
+        self._demand_reply(
+            linux, address, self._said(linux, ran), so, "name another target by --external-target"
+        )
 
     def _demand_reply(
         self, linux: Workload, there: Workload | str, said: Sequence[_Said], so: str, do: str
@@ -296,8 +299,9 @@ class Beyond(Subject):
         """One pod's pings.  Raises ProbeBroken where one did not run, or did not ping."""
         said = ran.result()
         for ping in said:
-            text = f"$ {ping.command}\n{ping.printed}\n-> {ping.exit_code}"
-            self.expect.context.sink.attach(f"ping in {source.role}", text)
+            self.expect.context.sink.attach(
+                f"ping in {source.role}", f"$ {ping.command}\n{ping.printed}\n-> {ping.exit_code}"
+            )
         last = said[-1]
         if not last.pinged:
             raise ProbeBroken(
@@ -331,8 +335,9 @@ class Beyond(Subject):
             else ["-c", str(echoes), "-W", wait]
         )
         argv = ["ping", *options, address]
-        within = self.commands.timings.of(source.os).exec_overhead + TAKES
-        ended = self.commands.run(source, argv, within)
+        ended = self.commands.run(
+            source, argv, self.commands.timings.of(source.os).exec_overhead + TAKES
+        )
         text = " ".join(ended.output.split())
         return _Said(
             address=address,

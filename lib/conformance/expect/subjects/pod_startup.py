@@ -6,7 +6,7 @@ from functools import partial
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, first_line
 from conformance.expect import owners
-from conformance.expect.check import Check, Finding, Judged
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.engine.answered import UNTOLD, as_wanted
 from conformance.expect.explain import cause, message
 from conformance.expect.guard import unless_changed
@@ -21,8 +21,6 @@ from conformance.pods.new_pod import NewPod, Stage
 from conformance.pods.roles import ECHO_PORT
 from conformance.timing import Settled, until
 from conformance.verdicts.meaning import of_chance, of_failure, of_promise
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
 """Answers of the pod, unless the client gets them from everybody."""
@@ -113,13 +111,17 @@ class PodStartup(Subject):
         def judge(index: int) -> Judged:
             held_up = "" if watched.converged else new_pods[index].held_up()
             looks = [item[index] for item in watched.seen]
-            both = [attempts[index], attempts[-1]]
-            if failure := self._wrong(both, looks, watched, because, held_up):
+            if failure := self._wrong(
+                [attempts[index], attempts[-1]], looks, watched, because, held_up
+            ):
                 return self.unless_changed(client, beside, failure, want=False)
             return because
 
-        cases = [(client, one.target, place) for place, one in enumerate(attempts[:-1])]
-        self.check("closed", cases, judge)
+        self.check(
+            "closed",
+            [(client, one.target, place) for place, one in enumerate(attempts[:-1])],
+            judge,
+        )
         expect.context.sink.record("seconds watched", round(watched.seconds, 3))
         expect.context.sink.record(
             "seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3)
@@ -147,9 +149,16 @@ class PodStartup(Subject):
             attempt = attempts[index]
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
                 do = {"do": f"read Felix' log on node {one.pod.node}"}
-                so = "its egress policy is not in force, so its first action says nothing"
-                text = polled.message(index, "TIMED_OUT", do, so=so)
-                return self._past_policy(text, None, *polled.seen(index))
+                return self._past_policy(
+                    polled.message(
+                        index,
+                        "TIMED_OUT",
+                        do,
+                        so="its egress policy is not in force, so its first action says nothing",
+                    ),
+                    None,
+                    *polled.seen(index),
+                )
             connected = one.connected_first()
             told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
             lost = (
@@ -157,7 +166,7 @@ class PodStartup(Subject):
                 " where it may connect; whether that was denied or lost is not told"
             )
             entered = f"{because}; {UNTOLD}: its first action is a bare connection"
-            return Finding(entered if connected else lost, of_chance(connected))
+            return Ruling(entered if connected else lost, of_chance(connected))
 
         with Check(expect.context, "behaviour") as check:
             check.each(polled.cases(), judge)
@@ -209,8 +218,12 @@ class PodStartup(Subject):
             more=expect.context.pace.machine.more,
         )
         targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
-        attempts = [self.expect.attempt(client, target, want=False) for target in targets]
-        *answers, witness = expect.prober.observe([*attempts, self.expect.attempt(client, beside)])
+        *answers, witness = expect.prober.observe(
+            [
+                *[self.expect.attempt(client, target, want=False) for target in targets],
+                self.expect.attempt(client, beside),
+            ]
+        )
         if not as_wanted(witness, True):
             raise self._dead_client(witness.attempt, [witness], settled.seconds)
         for seen in answers:
@@ -231,8 +244,10 @@ class PodStartup(Subject):
         def judge(place: int) -> Judged:
             one = new_pods[place]
             if settled.last[place]:
-                told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
-                return Finding(told, of_promise(kept=True))
+                return Ruling(
+                    f"{because}; {UNTOLD}: the kubelet does not say whom it found ready",
+                    of_promise(kept=True),
+                )
             text = Explanation(
                 claims=claims,
                 path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
@@ -247,16 +262,19 @@ class PodStartup(Subject):
                 },
             )
             held_up = one.held_up()
-            verdict = EnvironmentBroken(held_up) if held_up else Nonconformance(text)
-            return unless_changed(expect, [one.pod], verdict)
+            return unless_changed(
+                expect, [one.pod], EnvironmentBroken(held_up) if held_up else Nonconformance(text)
+            )
 
         self.check("open", [(None, one.pod, place) for place, one in enumerate(new_pods)], judge)
 
     @staticmethod
     def pairs(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Pair]:
         """From a client to each new pod, and from each to the target of its first action."""
-        there = [(client, new_pod.pod.tcp(ECHO_PORT)) for new_pod in new_pods]
-        return [*there, *((new_pod.pod, target) for new_pod in new_pods)]
+        return [
+            *[(client, new_pod.pod.tcp(ECHO_PORT)) for new_pod in new_pods],
+            *((new_pod.pod, target) for new_pod in new_pods),
+        ]
 
     # --- how ----------------------------------------------------------------------------------------------------------
 

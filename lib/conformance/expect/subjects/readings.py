@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from conformance.errors import MissingCapability, Nonconformance, SuiteError, Unmet, first_line
-from conformance.expect.check import Check, Finding
+from conformance.expect.check import Check, Ruling
 from conformance.expect.context import Context
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
@@ -22,8 +22,6 @@ from conformance.model.facts import Announced, Fact, NodeFacts
 from conformance.settings import OsTimings, Timings, load_timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, Settled, until
 from conformance.verdicts.meaning import of_limitation
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 T = TypeVar("T")
 Found = Mapping[str, Fact[T]]
@@ -63,8 +61,9 @@ class Readings:
         with Check(self.context, "read") as check:
             decided = False
             lacking: MissingCapability | None = None
-            patience = self._patience(next(iter(nodes.values()), None))
-            deadline = Deadline(patience.service_effect, self.clock)
+            deadline = Deadline(
+                self._patience(next(iter(nodes.values()), None)).service_effect, self.clock
+            )
             for node, place in nodes.items():
                 symptom = ("", "")
                 try:
@@ -81,10 +80,10 @@ class Readings:
                         )
                 except (Nonconformance, SuiteError) as error:
                     decided = True
-                    check.decide(None, place, Finding(error=error, symptom=symptom))
+                    check.decide(None, place, Ruling(error=error, symptom=symptom))
                 else:
                     decided = True
-                    check.decide(None, place, Finding(gone or because, of_limitation(bool(gone))))
+                    check.decide(None, place, Ruling(gone or because, of_limitation(bool(gone))))
         if not decided:
             raise lacking or MissingCapability(
                 f"no node is there to have {demand.expected}", "cover a node: --nodes"

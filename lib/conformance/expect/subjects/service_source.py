@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
 from conformance.expect.addresses import Addresses
 from conformance.expect.explain import message
+from conformance.expect.subject import Subject
 from conformance.expect.subjects.windows_nodes import WindowsNodes
-from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.facts import Facts
@@ -26,17 +26,15 @@ from conformance.pods.roles import ECHO_PORT
 
 OWN_NODE = "XSVC-5"
 """The claim about backends on the client's own node without an overlay."""
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
 @dataclass
-class ServiceSource:
+class ServiceSource(Subject):
     """Clients' paths to servers through a Service of each, before and under a policy that admits these clients alone.
 
     ``stranger`` is another client, which the policy does not admit; ``service`` gives a server's ClusterIP.
     """
 
-    expect: Expect
     facts: Facts
     pod_pairs: PodPairs
     stranger: Workload
@@ -145,8 +143,10 @@ class ServiceSource:
     def _seen(self, because: str) -> dict[PodPair, list[Observation]]:
         """Whom servers see by ClusterIP, once both paths are open and clients' addresses show by the direct one."""
         direct = self.pod_pairs.tcp(ECHO_PORT)
-        pairs = [*direct, *self._strangers(direct=True), *self._beside]
-        self.expect.controls([pairs], because="no policy is in force yet")
+        self.expect.controls(
+            [[*direct, *self._strangers(direct=True), *self._beside]],
+            because="no policy is in force yet",
+        )
         for (client, _), plain in self.expect.told(direct, because=because).items():
             if _addresses(plain) != {client.address}:
                 text = message.explanation(
@@ -190,15 +190,13 @@ class ServiceSource:
 
         Raises Nonconformance where one does not.
         """
-        wrong: list[Nonconformance] = []
-        for (client, server), told in seen.items():
-            several = wanted(client, server)
-            if not any(_addresses(told) == {address} for address in several):
-                error = self._wrong(client, told, several, because)
-                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(error))
-                wrong.append(error)
-        if wrong:
-            raise wrong[0]
+        wrong = [
+            (client, server, (client, told, several))
+            for (client, server), told in seen.items()
+            for several in [wanted(client, server)]
+            if not any(_addresses(told) == {address} for address in several)
+        ]
+        self.check("open", wrong, lambda case: self._wrong(*case, because))
 
     def _wrong(
         self, client: Workload, seen: Sequence[Observation], wanted: Sequence[str], because: str

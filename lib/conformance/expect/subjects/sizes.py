@@ -30,8 +30,6 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPair
 from conformance.verdicts.meaning import of_limitation
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 HEADERS = 28
 """Bytes of an IPv4 header without options and a UDP header."""
 SMALLEST = 576
@@ -115,8 +113,8 @@ class Sizes(Subject):
             raise MissingCapability(
                 f"no MTU is set, so nothing shows whether it is followed ({setting.source})", remedy
             )
-        following, _ = followed_by
-        follower = self._own(*followed_by)
+        following, follower_mate = followed_by
+        follower = self._taken(following, follower_mate.udp(8080))
         self.expect.context.sink.record(f"MTU of {following.os} pods, bytes", follower.mtu)
         if follower.mtu != setting.value:
             said = f"{setting.value} is set ({setting.source})"
@@ -136,7 +134,7 @@ class Sizes(Subject):
         # To nodes where nothing answers each search waits its time out, so they wait together.
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
         for (ignoring, mate), on_node in zip(by, searches, strict=True):
-            own = self._own(ignoring, mate)
+            own = self._taken(ignoring, mate.udp(8080))
             self.expect.context.sink.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == on_node.result().mtu - OVERLAY:
                 raise MissingCapability(
@@ -163,11 +161,15 @@ class Sizes(Subject):
             )
             if carried.above.verdict is Verdict.PROHIBITED:
                 return carried
-            again = self._once_more(source, target, carried.mtu + 1, because)
+            again = poll(  # in as many rounds as verdicts must agree, beside a small datagram
+                self.expect,
+                self._attempts(source, target, [carried.mtu + 1, SMALLEST]),
+                _hole,
+                because=because,
+                within=lambda _: 0.0,
+            )
             above = again.seen(0)
-            forbidden = [
-                observation for observation in above if observation.verdict is Verdict.PROHIBITED
-            ]
+            forbidden = [one for one in above if one.verdict is Verdict.PROHIBITED]
             if (
                 forbidden
             ):  # the path said so meanwhile (ICMP fragmentation needed), and the system keeps to it
@@ -178,19 +180,8 @@ class Sizes(Subject):
                     seconds=again.settled.seconds,
                 )
             if all(map(_hole, again.settled.seen)):
-                hole = self._black_hole(carried, again, because)
-                raise self.unless_changed(source, target, hole)
+                raise self.unless_changed(source, target, self._black_hole(carried, again, because))
         raise self.unless_changed(source, target, self._undecided(carried, again))
-
-    def _once_more(self, source: Workload, target: Target, size: int, because: str) -> Polled:
-        """A size and a small datagram beside it, in as many rounds as verdicts must agree."""
-        return poll(
-            self.expect,
-            self._attempts(source, target, [size, SMALLEST]),
-            _hole,
-            because=because,
-            within=lambda _: 0.0,
-        )
 
     def _carried(self, source: Workload, target: Target) -> Carried:
         """Return the largest datagram that is answered.
@@ -210,10 +201,9 @@ class Sizes(Subject):
             )
         attempt = seen[0].attempt
         expected = f"packets of {SMALLEST} bytes to pass"
-        claims = self.expect.context.claims
         raise ProbeBroken(
             message.explanation(
-                claims,
+                self.expect.context.claims,
                 attempt,
                 expected,
                 seen,
@@ -222,10 +212,6 @@ class Sizes(Subject):
             ),
             seen,
         )
-
-    def _own(self, source: Workload, mate: Workload) -> Carried:
-        """The MTU of the source's device."""
-        return self._taken(source, mate.udp(8080))
 
     def _node(self, node: Workload, there: Workload) -> Carried:
         """The MTU of a node's device; whether anything answers at the other node does not matter."""
@@ -243,9 +229,8 @@ class Sizes(Subject):
         found = self._largest(source, target, lambda seen: seen.verdict in TAKEN)
         if found.mtu < SMALLEST:
             expected = f"packets of {SMALLEST} bytes to be taken by its own system"
-            claims = self.expect.context.claims
             told = message.explanation(
-                claims, found.above.attempt, expected, found.seen, found.seconds
+                self.expect.context.claims, found.above.attempt, expected, found.seen, found.seconds
             )
             raise ProbeBroken(told, found.seen)
         return found
@@ -269,8 +254,7 @@ class Sizes(Subject):
                 passed = [size for size, one in zip(sizes, seen, strict=True) if passes(one)]
                 if passed:  # a smaller one that did not pass was lost by chance
                     good = max(passed)
-                failed = [size for size in sizes if size > good]
-                bad = min(failed, default=bad)
+                bad = min([size for size in sizes if size > good], default=bad)
                 if good < SMALLEST <= bad <= SMALLEST:
                     return Carried(
                         mtu=good,
@@ -367,8 +351,7 @@ class Sizes(Subject):
         flat = [*above, *small]
         searched = f"{SEARCHES} times; each time looking again showed something else"
         text = replace(text, lines={**text.lines, "searched": searched})
-        away = any(not as_wanted(observation, True) for observation in small)
-        if away or any(
+        if any(not as_wanted(observation, True) for observation in small) or any(
             observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED
             for observation in above
         ):

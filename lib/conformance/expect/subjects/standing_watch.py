@@ -24,8 +24,6 @@ from conformance.model.facts import Facts
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.policy.foreign import ForeignPolicy
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 AGREE = 2
 """Answers in a row that show something: a single connection may have begun before the denial did."""
 NOTICEABLE = 15.0
@@ -100,12 +98,11 @@ class Watched:
         if last is None or last.open is not is_open:
             self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
             return
-        asked = (last.asked[0], last.asked[1] if last.sure else at, at)
         self.stretches = (
             *self.stretches[:-1],
             replace(
                 last,
-                asked=asked,
+                asked=(last.asked[0], last.asked[1] if last.sure else at, at),
                 count=last.count + 1,
                 seen=last.seen if last.sure else (*last.seen, seen),
             ),
@@ -359,8 +356,9 @@ class _OfNode:
         if by := self._edited(path, began, want=want):
             return owners.decided(self.expect.context.world.others, line, by)
         verdict = Nonconformance(line, seen=one.seen)
-        ends = [] if path.gone else path.ends
-        return unless_changed(self.expect, ends, verdict, want=want, turned=turned)
+        return unless_changed(
+            self.expect, [] if path.gone else path.ends, verdict, want=want, turned=turned
+        )
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
         """Which policies of others that came, changed or went then could give what was seen; empty: none."""

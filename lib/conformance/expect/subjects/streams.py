@@ -24,8 +24,6 @@ from conformance.probe.streams import NotOpened, Stream, Streams
 from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
 
 @dataclass
 class StreamExpect:
@@ -78,7 +76,10 @@ class StreamExpect:
         patience = self._patience(streams)
         self._watch(
             streams,
-            lambda states: all(self._told(state, patience) for state in states),
+            lambda states: all(
+                self._decided(state, patience) and all(end.lost for end in state.ends)
+                for state in states
+            ),
             because,
             since,
         )
@@ -187,20 +188,17 @@ class StreamExpect:
             lines={name: line for name, line in lines.items() if line},
             table=timeline.excerpt(state, self.marks),
         )
-        if too_late and self._given and self._was_overwhelmed:
+        if (
+            too_late
+            and self._given
+            and context.pace.machine.overwhelmed(self._waits_since, self.expect.clock.monotonic())
+        ):
             context.pace.machine.excused += 1
             text = replace(text, lines=text.lines | {"do": REMEDY})
             return EnvironmentBroken(message.explained(text, by=OVERWHELMED))
         wrong = Nonconformance(text)
         wrong.paths = [attempt]
         return self._unless_explained(state, wrong, text, opened - unix(0.0))
-
-    @property
-    def _was_overwhelmed(self) -> bool:
-        """True if the lab's machine was overwhelmed while a new connection was waited for."""
-        return self.expect.context.pace.machine.overwhelmed(
-            self._waits_since, self.expect.clock.monotonic()
-        )
 
     def _unless_explained(
         self, state: StreamState, wrong: Nonconformance, text: Explanation, opened: float
@@ -260,10 +258,6 @@ class StreamExpect:
             for end in state.ends
         )
         return gone and state.recovered_after is not None
-
-    def _told(self, state: StreamState, patience: Sequence[OsTimings]) -> bool:
-        """Decided, and the end that was told nothing has had the time to notice."""
-        return self._decided(state, patience) and all(end.lost for end in state.ends)
 
     def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
         systems = sorted(

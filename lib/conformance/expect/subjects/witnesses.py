@@ -10,7 +10,7 @@ from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect.check import Finding, Judged
+from conformance.expect.check import Judged, Ruling
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.subject import Subject
@@ -22,8 +22,6 @@ from conformance.model.explanation import Explanation
 from conformance.model.host import AclRule
 from conformance.model.stream import StreamState
 from conformance.timing import until
-
-__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 Rules = tuple[AclRule, ...]
 Acls = Callable[[str, Workload], Rules]
@@ -37,27 +35,18 @@ class Witness(Protocol):
         """See it changed; returns what was seen.  Raises ControlBroken when it does not change in time."""
 
 
-class Restart(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Restart:
     """A restart of Felix that was seen to happen."""
 
-    @property
-    def node(self) -> str: ...
-
-    @property
-    def before(self) -> str:
-        """Its pod."""
-
-    @property
-    def after(self) -> str:
-        """The pod that is ready since."""
-
-    @property
-    def seconds(self) -> float:
-        """From the one's deletion to the other's readiness."""
-
-    @property
-    def note(self) -> str:
-        """What else was seen; empty: nothing."""
+    node: str
+    before: str
+    """Pod, when it started, and its restarts."""
+    after: str
+    seconds: float
+    """From the deletion to readiness."""
+    note: str = ""
+    """What else was seen: a node that was not Ready meanwhile, why the pod was deleted."""
 
 
 @dataclass
@@ -89,13 +78,11 @@ class Opens(Subject):
         try:
             yield
         except ControlBroken as failed:
-            text = message.of_control(failed.explanation or str(failed), when)
             so = "without this control nothing shows that the change took effect"
-            text = (
-                replace(text, lines=text.lines | {"why": so})
-                if isinstance(text, Explanation)
-                else f"{text}: {so}"
-            )
+            text: str | Explanation = f"{message.of_control(str(failed), when)}: {so}"
+            if failed.explanation:
+                told = message.of_control(failed.explanation, when)
+                text = replace(told, lines=told.lines | {"why": so})
             raise ControlBroken(text, control="witness", seen=failed.seen) from failed
 
 
@@ -172,7 +159,7 @@ class AclLists(Subject):
             if lost:
                 return f"{because}; with it {lost.label} was lost: {lost.words}"
             told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
-            return Finding(told, ClaimVerdict.NOT_OBSERVED)
+            return Ruling(told, ClaimVerdict.NOT_OBSERVED)
 
         self.check("behaviour", [(None, one[0], one) for one in pairs], judge)
 
@@ -210,7 +197,7 @@ class AclLists(Subject):
                 table="\n\n".join(["  the lists, - before and + after:", *shown]),
             )
             error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
-            return Finding(error=error, symptom=("fewer ACL entries", f"{after} of {before}"))
+            return Ruling(error=error, symptom=("fewer ACL entries", f"{after} of {before}"))
 
         self.check("behaviour", [(None, one[0][0], one) for one in by_node.values()], judge)
 

@@ -42,17 +42,7 @@ from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
 from conformance.settings import load_timings
 from tests.unit.conformance.expect import stream_stand_ins as streams
-from tests.unit.conformance.expect import (
-    test_acl_lists,
-    test_beyond,
-    test_fragments,
-    test_pod_startup,
-    test_sizes,
-)
-from tests.unit.conformance.expect import test_overlay as overlay
-from tests.unit.conformance.expect import test_readings as ipam
 from tests.unit.conformance.expect import test_resolution as dns
-from tests.unit.conformance.expect import test_service_source as source
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
@@ -62,6 +52,16 @@ from tests.unit.conformance.expect.stand_ins import (
     observation,
     workload,
 )
+from tests.unit.conformance.expect.subjects import (
+    test_acl_lists,
+    test_fragments,
+    test_ping,
+    test_pod_startup,
+    test_sizes,
+)
+from tests.unit.conformance.expect.subjects import test_overlay as overlay
+from tests.unit.conformance.expect.subjects import test_readings as ipam
+from tests.unit.conformance.expect.subjects import test_service_source as source
 
 WALL_CLOCK = re.compile(r"\d{8,}\.\d+")
 """Seconds since the stand-ins' streams, which live in 1970."""
@@ -336,9 +336,9 @@ def own_node() -> None:
 
 
 def ping() -> None:
-    town = test_beyond.Town({("windows", test_beyond.SERVER.address): test_beyond.LOST})
+    town = test_ping.Town({("windows", test_ping.SERVER.address): test_ping.LOST})
     town.beyond().ping(
-        PodPairs([(test_beyond.WINDOWS, test_beyond.SERVER)]),
+        PodPairs([(test_ping.WINDOWS, test_ping.SERVER)]),
         because="ICMP passes within the cluster",
     )
 

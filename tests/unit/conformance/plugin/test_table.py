@@ -7,6 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from conformance.expect.context import Context
 from conformance.plugin.fixtures import disruption, reading, run, streams, table, traffic, worker
 
 AREAS = (run, worker, traffic, reading, table, streams, disruption)
@@ -44,3 +45,11 @@ def test_a_fixture_of_the_table_gets_what_its_class_asks_for(name: str) -> None:
         found = given(fixture)
         fits = found is Any or getattr(wanted, "_is_protocol", False) or issubclass(found, wanted)
         assert fits, (item.name, fixture)
+
+
+def test_an_attribute_of_an_attribute_is_given() -> None:
+    context = Context()
+    given_to = next(
+        table.made(lambda keep: iter([keep]), "context.sink.keep").__wrapped__(context=context)
+    )
+    assert next(given_to) == context.sink.keep

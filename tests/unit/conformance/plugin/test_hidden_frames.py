@@ -1,0 +1,19 @@
+"""A verdict is reported by the line of the test, a defect of the suite with all its frames."""
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect import traffic
+from conformance.plugin.judge import hide_how_it_was_decided
+
+
+@pytest.mark.parametrize(
+    ("error", "hidden"),
+    [(Nonconformance("x"), True), (ControlBroken("x", control="y"), True), (KeyError("x"), False)],
+)
+def test_frames_of_expectations_are_hidden_below_verdicts_alone(
+    error: Exception, hidden: bool
+) -> None:
+    hide_how_it_was_decided()
+    raised = pytest.ExceptionInfo.from_exc_info((type(error), error, None))
+    assert vars(traffic)["__tracebackhide__"](raised) is hidden
