@@ -28,7 +28,7 @@ from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.limitation import Case
+from conformance.expect.limitation import LimitedCase
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
@@ -215,8 +215,8 @@ class Beyond:
             self._demand_reply(
                 source, there, self._said(source, ran[source, there]), so, LOOK_AT_ICMP
             )
-        named = Case(claim=claim, part=part)
-        alone = Case(claim=claim, part="ICMP alone")
+        named = LimitedCase(claim=claim, part=part)
+        alone = LimitedCase(claim=claim, part="ICMP alone")
         tallies = (
             Tally(named.keep(self.expect.context), "closed"),
             Tally(alone.keep(self.expect.context), "open"),

@@ -410,13 +410,13 @@ class InWorld(Session):
         if outcome.held:
             return verdict, f"{because}: {one.by}"
         if not sure:
-            return verdict, f"{UNSURE}: {outcome.reason(because)}"
+            return verdict, f"{UNSURE}: {outcome.reason}"
         if limitation:
             return (
                 verdict,
                 f"{outcome.label} is {cell.promised.value}, as policies promise, although it is documented not to be",
             )
-        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
+        return verdict, f"{outcome.reason}: {NOT_HONOURED if held_again else one.by}"
 
     def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
         """The whole message about one cell."""
