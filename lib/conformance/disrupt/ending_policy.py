@@ -3,12 +3,12 @@
 Where it ends, it starts, meets the policy and ends again, and no policy changes for any pod of the node meanwhile.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.disrupt.felix import Felix
 from conformance.errors import Nonconformance
+from conformance.expect.case import Case, rows_of
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies, Removable
@@ -43,13 +43,10 @@ class EndingPolicy:
         policy: Named,
         made: Policies,
         then: Policies,
-        *,
-        open: Sequence[Pair],
-        closed: Sequence[Pair],
-        because: str,
+        *cases: Case,
         back: str,
     ) -> None:
-        """Felix of the server's node runs on under ``made`` of ``policy``, which keeps paths ``open`` and ``closed``.
+        """Felix of the server's node runs on under ``made`` of ``policy``, which opens and closes what the cases say.
 
         Once it is removed ``then`` takes effect there, or Felix is not well again: a control, since ``back``.  Raises
         Nonconformance where Felix ends, or the policy is not in force.
@@ -58,7 +55,10 @@ class EndingPolicy:
         patience = self.expect.timings.of(server.os)
         tally = Tally(self.expect.context, "behaviour")
         clock = self.expect.clock
-        self.expect.controls([open, closed], because="before the policy nothing closes this path")
+        paths = rows_of(cases)
+        closed = next(pair for pair, case in paths.items() if not case.open)
+        because = paths[closed].because
+        self.expect.control(paths, because="before the policy nothing closes this path")
         ended = self.felix.watched(node)
         arguments = {"node": node, "namespace": server.namespace, "policies": policy.names}
         entry = self.journal.procedure(
@@ -68,7 +68,7 @@ class EndingPolicy:
         try:
             made.apply()
             until(
-                lambda: ended() or self._is_closed(closed[0]),
+                lambda: ended() or self._is_closed(closed),
                 bool,
                 within=patience.policy_effect,
                 every=patience.poll_every,
@@ -76,7 +76,7 @@ class EndingPolicy:
                 clock=clock,
             )
             if not ended():
-                self.expect.matrix(open=[open], closed=[closed], because=because)
+                self.expect.matrix(*cases)
         except Nonconformance:
             if not ended():
                 raise
@@ -85,7 +85,7 @@ class EndingPolicy:
             seconds = clock.monotonic() - began
             policy.remove()
             self.felix.back(node)
-        self.expect.under(then, open=[open], closed=[closed], because=back)
+        self.expect.under(then, *cases, because=back)
         self.journal.close(entry)
         if told:
             text = (

@@ -33,7 +33,7 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Addressing, Pair, Protocol, Target, Workload
+from conformance.model.endpoint import Addressing, Protocol, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
@@ -73,18 +73,16 @@ class Beyond:
         self.expect.control(windows, self._there("tcp"), because=because)
         self._answers(linux)
 
-    def ways(self, *groups: Sequence[Workload]) -> list[list[Pair]]:
-        """From each pod of each group to the target by TCP; none at all where none was named, or one is not answered.
+    def target_of(self, clients: Sequence[Workload]) -> list[Target]:
+        """Return the target by TCP; none where none was named, or where it does not answer each of these pods.
 
         What a policy closes beyond the cluster can then be asked beside what it closes within.
         """
         if self.outside is None:
-            return [[] for _ in groups]
-        found = [[(client, self._there("tcp")) for client in group] for group in groups]
-        seen = self.expect.prober.observe(
-            [self.expect.attempt(*pair) for pairs in found for pair in pairs]
-        )
-        return found if all(as_wanted(one, True) for one in seen) else [[] for _ in groups]
+            return []
+        target = self._there("tcp")
+        seen = self.expect.prober.observe([self.expect.attempt(pod, target) for pod in clients])
+        return [target] if all(as_wanted(one, True) for one in seen) else []
 
     def sees_nodes(
         self,

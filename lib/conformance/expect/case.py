@@ -35,7 +35,7 @@ class Case:
     """The servers' nodes, from each client."""
     part: str = ""
     """How the part of the test's claims ends that the row is about; empty: all of them."""
-    enforced_at: Side | None = None
+    at: Side | None = None
     """The end whose node enforces it, where the change's policies are about both; None: as the policies say."""
     witness: bool = False
     """Whether the row only shows that the policies are in force, which another claim is about."""
@@ -80,8 +80,8 @@ class Case:
             )
 
         change = context.change()
-        if change and self.enforced_at:
-            change = replace(change, enforced_at=self.enforced_at)
+        if change and self.at:
+            change = replace(change, enforced_at=self.at)
         return replace(context, keep=keep if self.part else context.keep, change=lambda: change)
 
     @property

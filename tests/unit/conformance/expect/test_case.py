@@ -73,9 +73,7 @@ def test_what_is_decided_of_a_case_with_a_part_is_decided_of_that_part_of_each_c
     kept: list[Decision] = []
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
     context = Context(claims=("POL-1", "XPOL-15"), keep=kept.extend, change=lambda: change)
-    case = Case(
-        FAR, SERVER, tcp=80, open=True, because="x", part="linux server", enforced_at="target"
-    )
+    case = Case(FAR, SERVER, tcp=80, open=True, because="x", part="linux server", at="target")
     case.of_part(context).decided(FAR, SERVER, ClaimVerdict.CONFIRMED, "so it is")
     assert [(one.claim, one.part) for one in kept] == [
         ("POL-1", "linux server"),

@@ -217,11 +217,11 @@ def in_and_out(
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
     context = Context(claims=("POL-1",), keep=script.kept.extend, change=lambda: change)
     cases = [
-        Case(FRIEND, SERVER, open=True, part="in", enforced_at="target", because=BECAUSE),
-        Case(FOE, BYSTANDER, open=True, part="in", enforced_at="target", because=BECAUSE),
-        Case(FOE, SERVER, open=False, part="in", enforced_at="target", because=BECAUSE),
-        Case(BESIDE, OTHER, open=True, part="out", enforced_at="source", because=BECAUSE),
-        Case(FOE, OTHER, open=False, part="out", enforced_at="source", because=BECAUSE),
+        Case(FRIEND, SERVER, open=True, part="in", at="target", because=BECAUSE),
+        Case(FOE, BYSTANDER, open=True, part="in", at="target", because=BECAUSE),
+        Case(FOE, SERVER, open=False, part="in", at="target", because=BECAUSE),
+        Case(BESIDE, OTHER, open=True, part="out", at="source", because=BECAUSE),
+        Case(FOE, OTHER, open=False, part="out", at="source", because=BECAUSE),
     ]
     raised: BaseException | None = None
     expect = Expect(script.prober, load_timings(), context, script.prober.clock)
@@ -271,7 +271,7 @@ def test_of_parts_that_share_a_change_the_failure_of_the_look_is_told_whole() ->
     assert isinstance(raised, Nonconformance)
     assert raised.explanation is not None
     assert raised.explanation.headline.startswith("POL-1: ")
-    assert raised.explanation.lines["because"] == "it says so"
+    assert raised.explanation.lines["because"] == BECAUSE
 
 
 def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
