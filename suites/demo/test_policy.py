@@ -1,11 +1,15 @@
 """The demo's Calico policy lets linux-client reach windows-server, and nobody else; other servers stay open."""
 
-from conformance.fixtures import Commands, Expect, Policy, WorkerPods
+from conformance.fixtures import Case, Commands, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
 POLICY = "policy/demo/allow-linux-client.yaml"
 SAME = "policy/demo/allow-linux-client.kubernetes.yaml"
 
+ALLOWED = "the policy allows the label linux-client in its own namespace"
+NOT_ALLOWED = "the policy allows the label linux-client in its own namespace alone"
+NOT_SELECTED = "the policy selects windows-server only"
+IN_FORCE = "that others are kept out shows that the policy is in force"
 REMOVED = "without the policy everything is allowed"
 
 
@@ -14,14 +18,15 @@ REMOVED = "without the policy everything is allowed"
 def test_the_policy_is_accepted_and_takes_effect(
     pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    friends = pods.clients("linux")
-    strangers = pods.clients("windows")
-    servers = pods.servers("windows")
-    others = pods.servers("linux")
-    opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
-    closed = strangers.to(servers).tcp(80)
+    allowed = pods.clients("linux")
+    others = pods.clients("windows")
+    windows = pods.servers("windows")
+    linux = pods.servers("linux")
     expect.change(
-        policy.filled(), open=opened, closed=closed, because="only linux-client is allowed"
+        policy.filled(),
+        Case(allowed, windows, tcp=80, open=True, because=ALLOWED),
+        Case(others, windows, tcp=80, open=False, because=NOT_ALLOWED),
+        Case(others, linux, tcp=80, open=True, because=NOT_SELECTED),
     )
     expect.removed(policy, because=REMOVED)
 
@@ -32,16 +37,17 @@ def test_the_policy_is_accepted_and_takes_effect(
 def test_linux_client_still_reaches_windows_server(
     pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
 ) -> None:
-    friends = pods.clients("linux")
-    strangers = pods.clients("windows")
-    servers = pods.servers("windows")
-    others = pods.servers("linux")
-    opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
-    because = "its label is the one that the policy allows, which shows only where the policy keeps others out"
+    allowed = pods.clients("linux")
+    others = pods.clients("windows")
+    windows = pods.servers("windows")
+    linux = pods.servers("linux")
     expect.change(
-        policy.filled(), open=opened, witness=strangers.to(servers).tcp(80), because=because
+        policy.filled(),
+        Case(allowed, windows, tcp=80, open=True, because=ALLOWED),
+        Case(others, windows, tcp=80, open=False, witness=True, because=IN_FORCE),
+        Case(others, linux, tcp=80, open=True, because=NOT_SELECTED),
     )
-    command.nc_opens(friends.to(servers).one_per_build().tcp(80), because=because)
+    command.nc_opens(allowed.to(windows).one_per_build().tcp(80), because=ALLOWED)
     expect.removed(policy, because=REMOVED)
 
 
@@ -51,16 +57,19 @@ def test_linux_client_still_reaches_windows_server(
 def test_every_other_source_times_out_and_other_servers_stay_open(
     pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
 ) -> None:
-    friends = pods.clients("linux")
-    servers = pods.servers("windows")
-    windows = pods.clients("windows")
-    strangers = windows + pods.servers("linux") + pods.nodes() + pods.elsewhere("linux")
-    allowed = friends.to(servers).tcp(80)
-    beside = strangers.to(friends).tcp(8080)
-    opened = [*allowed, *beside, *windows.to(pods.servers("linux")).tcp(80)]
-    because = "the policy allows the label linux-client in its own namespace, and selects windows-server only"
+    allowed = pods.clients("linux")
+    windows_clients = pods.clients("windows")
+    others = windows_clients + pods.servers("linux") + pods.nodes() + pods.elsewhere("linux")
+    windows = pods.servers("windows")
+    linux = pods.servers("linux")
     expect.change(
-        policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because
+        policy.filled(),
+        Case(allowed, windows, tcp=80, open=True, because=ALLOWED),
+        Case(others, windows, tcp=80, open=False, because=NOT_ALLOWED),
+        Case(others, allowed, tcp=8080, open=True, because=NOT_SELECTED),
+        Case(windows_clients, linux, tcp=80, open=True, because=NOT_SELECTED),
     )
-    command.web_request_times_out(windows.to(servers).one_per_build().tcp(80), because=because)
+    command.web_request_times_out(
+        windows_clients.to(windows).one_per_build().tcp(80), because=NOT_ALLOWED
+    )
     expect.removed(policy, because=REMOVED)

@@ -2,13 +2,18 @@
 has the address of one that went, and all pods of a node when the policy goes.
 """
 
-from conformance.fixtures import Expect, Newcomers, Policy, Relabel, Sides, WorkerPods
+from conformance.fixtures import Case, Expect, Newcomers, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-ALONE = "one rule lets the friend in, to both pods of each node, and one lets these out to it"
-# They come by TCP alone: Linux keeps a guest's datagrams for two minutes, and takes those of its heir for them.
+IN = "one rule lets this client in to the servers, which are all pods with their label"
+NOT_IN = "no rule lets these clients in"
+OUT = "one rule lets the servers out to this client"
+NOT_OUT = "no rule lets the servers out to these clients"
+NOT_SELECTED = "no policy selects these clients"
+# Guests come by TCP alone: Linux keeps a guest's datagrams for two minutes, and takes those of its heir for them.
 GUESTS = "the one rule lets guests in"
-PLACE = "who comes in a selected pod's place has the labels that are selected"
+NO_GUESTS = "these pods do not have the label of guests"
+HEIRS = "a guest is gone, and who has its address now has no label of guests"
 
 
 @needs(calico_policy=True)
@@ -19,18 +24,34 @@ PLACE = "who comes in a selected pod's place has the labels that are selected"
     provisional=True,
 )
 def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_policy_goes(
-    pods: WorkerPods, policy: Policy, sides: Sides, newcomers: Newcomers, expect: Expect
+    pods: WorkerPods, policy: Policy, newcomers: Newcomers, expect: Expect
 ) -> None:
-    came = newcomers.twins(sides.servers + pods.clients("linux") + pods.clients("windows"))
-    both = sides.joined_by(came.playing("server"))
-    filled = policy.filled(server=sides.servers, friend=sides.friends)
-    expect.base(filled, open=both.open_both_ways, closed=both.closed_both_ways, because=ALONE)
+    servers = pods.servers("linux") + pods.servers("windows")
+    allowed = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
+    came = newcomers.twins(servers + pods.clients("linux") + pods.clients("windows"))
+    twins = servers + came.playing("server")
+    expect.base(
+        policy.filled(server=servers, friend=allowed),
+        Case(allowed, twins, tcp=8080, udp=8080, open=True, because=IN),
+        Case(others, twins, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(twins, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(twins, others, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(others, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    )
     new = newcomers.replaced(came)
-    both = sides.joined_by(new.playing("server"))
-    through = new.playing("client").to(sides.strangers).tcp_and_udp(8080)
-    opened = [*both.open_both_ways, *through]
-    closed = both.closed_both_ways
-    expect.matrix(open=opened, closed=closed, new=new, gone=came, because=PLACE)
+    clients = new.playing("client")
+    twins = servers + new.playing("server")
+    expect.matrix(
+        Case(allowed, twins, tcp=8080, udp=8080, open=True, because=IN),
+        Case(others, twins, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(twins, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(twins, others, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(others, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+        Case(clients, others, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+        new=new,
+        gone=came,
+    )
     expect.removed(policy, because="without a policy both pods of each node are open to everybody")
 
 
@@ -42,21 +63,23 @@ def test_who_takes_a_selected_pods_place_is_closed_and_all_are_open_when_the_pol
     applies={"ipam": ["calico-ipam"]},
 )
 def test_who_gets_the_address_of_a_member_that_went_is_none(
-    policy: Policy, sides: Sides, newcomers: Newcomers, relabel: Relabel, expect: Expect
+    pods: WorkerPods, policy: Policy, newcomers: Newcomers, relabel: Relabel, expect: Expect
 ) -> None:
-    guests, strangers = newcomers.beside(sides.friends)
-    here = sides.between(guests, strangers)
-    way = guests.to(sides.servers).tcp(8080)
+    servers = pods.servers("linux") + pods.servers("windows")
+    client = pods.clients("linux").one_per_os()
+    guests, others = newcomers.beside(client)
     expect.base(
-        policy.filled(server=sides.servers),
-        open=[*way, *here.beside],
-        closed=here.closed,
-        because=GUESTS,
+        policy.filled(server=servers),
+        Case(guests, servers, tcp=8080, open=True, because=GUESTS),
+        Case(others, servers, tcp=8080, udp=8080, open=False, because=NO_GUESTS),
+        Case(others, guests, tcp=8080, udp=8080, open=True, because="no policy selects guests"),
     )
-    relabel.label_as_guest(*sides.friends)
+    relabel.label_as_guest(*client)
     heirs = newcomers.heirs(guests)
-    because = "a guest is gone, and who has its address now has no label of guests"
-    after = sides.between(sides.friends, heirs)
-    new = heirs + sides.friends
-    expect.matrix(open=after.opened, closed=after.closed, new=new, because=because)
+    expect.matrix(
+        Case(client, servers, tcp=8080, udp=8080, open=True, because=GUESTS),
+        Case(heirs, servers, tcp=8080, udp=8080, open=False, because=HEIRS),
+        Case(heirs, client, tcp=8080, udp=8080, open=True, because="no policy selects guests"),
+        new=heirs + client,
+    )
     expect.removed(policy, because="without a policy everything is allowed")

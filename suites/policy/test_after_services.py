@@ -3,17 +3,25 @@ accounts and policies get some, after what is about others came, and after Servi
 and go.
 """
 
-from conformance.fixtures import Expect, PassingServices, Policy, RelabelNamespaces, Sides
+from conformance.fixtures import (
+    Case,
+    Expect,
+    PassingServices,
+    Policy,
+    RelabelNamespaces,
+    WorkerPods,
+)
 from conformance.marks import about, manifest, needs, verifies
 
-ALONE = "one rule lets the friend in, and one the servers to it"
-CALLED = (
-    "no policy selects by the labels that all have now, and what came beside it is about nobody"
-)
-NOBODYS = "a Service says how a pod is found, and not who may connect to it"
-CAME, MOVED, WENT = (
-    f"a Service {what}, and {NOBODYS}" for what in ("came", "has other backends and type", "went")
-)
+IN = "one rule lets this client in, whatever labels no policy selects, and whatever Services there are"
+NOT_IN = "no rule lets these clients in, whatever labels they have, and whatever Services there are"
+OUT = "one rule lets the servers out to this client"
+NOT_OUT = "no rule lets the servers out to these clients"
+NOT_SELECTED = "no policy selects this client"
+CAME = "a Service came, and its backends let this client in"
+MOVED = "the Service has other backends and another type, and its backends let this client in"
+BACKENDS = "the one rule names the Service, and these are its backends"
+NO_BACKENDS = "the one rule names the Service, and these are not its backends"
 
 
 @about("clusterip")
@@ -22,39 +30,36 @@ CAME, MOVED, WENT = (
     "POL-1", part="after an event: labels that no policy selects, and Services", provisional=True
 )
 def test_who_is_kept_out_stays_out_whatever_pods_are_called_and_services_do(
+    pods: WorkerPods,
     policy: Policy,
-    sides_of_everybody: Sides,
     relabel_namespaces: RelabelNamespaces,
     passing_services: PassingServices,
     expect: Expect,
 ) -> None:
-    here = sides_of_everybody
-    come = passing_services.come
-    look = expect.matrix
-    linux, windows = here.by_os
-    opened = here.open_both_ways
-    closed = here.closed_both_ways
-    expect.base(
-        policy.filled(server=here.servers, friend=here.friends),
-        open=opened,
-        closed=closed,
-        because=ALONE,
-    )
-    relabel_namespaces.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
-    look(open=opened, closed=closed, because=CALLED, lasts=False)
-    look(
-        open=[*opened, (here.friends, come(linux, windows))],
-        closed=closed,
-        because=CAME,
-        lasts=False,
-    )
-    look(
-        open=[*opened, (here.friends, come(windows, linux, at_nodes=True))],
-        closed=closed,
-        because=MOVED,
-        lasts=False,
-    )
-    look(open=[*opened, (here.friends, come())], closed=closed, because=WENT)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    servers = linux + windows
+    allowed = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
+    elsewhere = pods.elsewhere("linux")
+    cases = [
+        Case(allowed, servers, tcp=8080, udp=8080, open=True, because=IN),
+        Case(allowed, servers, tcp=8081, udp=8081, open=True, because=IN),
+        Case(others, servers, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(elsewhere, servers, tcp=8081, udp=8081, open=False, because=NOT_IN),
+        Case(servers, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(servers, others + elsewhere, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(others + elsewhere, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    ]
+    expect.base(policy.filled(server=servers, friend=allowed), *cases)
+    relabel_namespaces.add_irrelevant_labels(*servers, *others, *elsewhere, after=policy.stir)
+    expect.matrix(*cases, lasts=False)
+    came = passing_services.come(linux, windows)
+    expect.matrix(*cases, Case(allowed, came, open=True, because=CAME), lasts=False)
+    moved = passing_services.come(windows, linux, at_nodes=True)
+    expect.matrix(*cases, Case(allowed, moved, open=True, because=MOVED), lasts=False)
+    passing_services.remove()
+    expect.matrix(*cases)
 
 
 @about("clusterip")
@@ -62,15 +67,19 @@ def test_who_is_kept_out_stays_out_whatever_pods_are_called_and_services_do(
 @manifest("policy/limits/egress_to_a_service.yaml")
 @verifies("XPOL-7", part="backends that change", provisional=True)
 def test_who_may_leave_for_a_service_reaches_its_backends_of_now_and_those_of_before_no_more(
-    policy: Policy, sides: Sides, passing_services: PassingServices, expect: Expect
+    pods: WorkerPods, policy: Policy, passing_services: PassingServices, expect: Expect
 ) -> None:
-    clients = sides.friends + sides.strangers
-    linux = sides.at("linux")
-    windows = sides.at("windows")
-    first = clients.to(linux).tcp(8080)
-    second = clients.to(windows).tcp(8080)
-    because = "these are its backends"
+    clients = pods.clients("linux").one_per_os() + pods.clients("windows")
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
     passing_services.come(linux)
-    expect.base(policy.filled(service="passing-1"), open=first, closed=second, because=because)
+    expect.base(
+        policy.filled(service="passing-1"),
+        Case(clients, linux, tcp=8080, open=True, because=BACKENDS),
+        Case(clients, windows, tcp=8080, open=False, because=NO_BACKENDS),
+    )
     passing_services.come(windows)
-    expect.matrix(open=second, closed=first, because=f"{because} now")
+    expect.matrix(
+        Case(clients, windows, tcp=8080, open=True, because=BACKENDS),
+        Case(clients, linux, tcp=8080, open=False, because=NO_BACKENDS),
+    )

@@ -1,7 +1,10 @@
 """Where win-bridge or a plugin built on it networks the pods, Calico enforces policies all the same."""
 
-from conformance.fixtures import Expect, Policy, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
+
+ALLOWED = "the policy allows linux-client, and Felix lays its rules on the plugin's endpoints"
+NOT_ALLOWED = "the policy allows linux-client of its own namespace alone"
 
 
 @verifies("CP-1", part="ingress")
@@ -9,15 +12,14 @@ from conformance.marks import manifest, verifies
 def test_a_policy_guards_windows_pods_that_another_plugin_networks(
     pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    friends = pods.clients("linux")
-    strangers = pods.clients("windows") + pods.elsewhere("linux")
-    servers = pods.servers("windows")
-    others = pods.servers("linux")
-    opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
-    because = (
-        "the policy allows linux-client alone, and Felix lays its rules on the plugin's endpoints"
-    )
+    allowed = pods.clients("linux")
+    others = pods.clients("windows") + pods.elsewhere("linux")
+    windows = pods.servers("windows")
+    linux = pods.servers("linux")
     expect.change(
-        policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because
+        policy.filled(),
+        Case(allowed, windows, tcp=80, open=True, because=ALLOWED),
+        Case(others, windows, tcp=80, open=False, because=NOT_ALLOWED),
+        Case(others, linux, tcp=80, open=True, because="no policy selects Linux servers"),
     )
     expect.removed(policy, because="without the policy everything is allowed")

@@ -1,10 +1,22 @@
 """Calico's policy for both ways is in force after labels, Services and what is about others: by TCP, UDP and ping."""
 
-from conformance.fixtures import Beyond, Expect, PassingServices, Policy, RelabelNamespaces, Sides
+from conformance.fixtures import (
+    Beyond,
+    Case,
+    Expect,
+    PassingServices,
+    Policy,
+    RelabelNamespaces,
+    WorkerPods,
+)
 from conformance.marks import about, manifest, needs, verifies
 
-ALONE = "one rule lets the friend in, and one the servers to it"
-SO = "labels that nobody selects, what is about others and Services do not say who may connect to these pods"
+IN = "one rule lets this client in, whatever labels no policy selects, and whatever Services there are"
+NOT_IN = "no rule lets these clients in, whatever labels they have, and whatever Services there are"
+OUT = "one rule lets the servers out to this client"
+NOT_OUT = "no rule lets the servers out to these clients"
+NOT_SELECTED = "no policy selects this client"
+BACKENDS = "the Service's backends let this client in"
 
 
 @about("clusterip")
@@ -13,27 +25,38 @@ SO = "labels that nobody selects, what is about others and Services do not say w
 @verifies("POL-1", part="after an event: both ways, and ping", provisional=True)
 def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     *,
+    pods: WorkerPods,
     policy: Policy,
-    sides_of_everybody: Sides,
     relabel_namespaces: RelabelNamespaces,
     passing_services: PassingServices,
     expect: Expect,
     beyond: Beyond,
 ) -> None:
-    here = sides_of_everybody
-    come = passing_services.come
-    look = expect.matrix
-    opened = here.open_both_ways
-    closed = here.closed_both_ways
-    pings = here.pings
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    servers = linux + windows
+    allowed = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
+    elsewhere = pods.elsewhere("linux")
+    pings = (others + elsewhere).in_turns_to(servers)
+    cases = [
+        Case(allowed, servers, tcp=8080, udp=8080, open=True, because=IN),
+        Case(allowed, servers, tcp=8081, udp=8081, open=True, because=IN),
+        Case(others, servers, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(elsewhere, servers, tcp=8081, udp=8081, open=False, because=NOT_IN),
+        Case(servers, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(servers, others + elsewhere, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(others + elsewhere, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    ]
     beyond.before(pings)
-    expect.base(policy.filled(friend=here.friends), open=opened, closed=closed, because=ALONE)
-    relabel_namespaces.add_irrelevant_labels(*here.servers, *here.strangers, after=policy.stir)
-    look(open=[*opened, (here.friends, come(*here.by_os))], closed=closed, because=SO, lasts=False)
-    moved = here.friends, come(*here.by_os[::-1])
+    expect.base(policy.filled(friend=allowed), *cases)
+    relabel_namespaces.add_irrelevant_labels(*servers, *others, *elsewhere, after=policy.stir)
+    came = passing_services.come(linux, windows)
+    expect.matrix(*cases, Case(allowed, came, open=True, because=BACKENDS), lasts=False)
+    moved = passing_services.come(windows, linux)
     beyond.ping(
         pings,
         want=False,
-        because=SO,
-        meanwhile=lambda: look(open=[*opened, moved], closed=closed, because=SO),
+        because=NOT_IN,
+        meanwhile=lambda: expect.matrix(*cases, Case(allowed, moved, open=True, because=BACKENDS)),
     )

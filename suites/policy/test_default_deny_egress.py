@@ -1,32 +1,38 @@
 """A policy that selects a pod for egress and has no rule lets it reach nobody, in the cluster or beyond; others do.
 
-Others are also pods with the same labels in another namespace.  What reaches nobody has no open way of its own: that it
-has a network at all is shown by a bystander, which reaches it.
+Others are pods with the same labels in another namespace.  What reaches nobody has no open path of its own: that it
+has a network at all is shown by others, which reach it.
 """
 
-from conformance.fixtures import OS, Beyond, Expect, Policy, WorkerPods
-from conformance.marks import about, each_os, either_policy_api, other, verifies
+from conformance.fixtures import Beyond, Case, Expect, Policy, WorkerPods
+from conformance.marks import about, either_policy_api, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os} client")]
+LINUX = "linux client"
+WINDOWS = "windows client"
+NO_RULE = "a policy without rules selects these clients"
+NOT_SELECTED = "no policy selects pods of the other namespace, whatever their labels"
 
 
 @about("tcp", "udp")
-@each_os("client_os")
 @either_policy_api("default_deny_egress")
+@verifies("POL-1", part="{policy}: default deny egress, linux client")
+@verifies("POL-1", part="{policy}: default deny egress, windows client")
 def test_the_selected_pod_reaches_nobody(
-    pods: WorkerPods, policy: Policy, expect: Expect, beyond: Beyond, client_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect, beyond: Beyond
 ) -> None:
-    clients = pods.clients(client_os)
-    bystanders = pods.clients(other(client_os))
+    linux = pods.clients("linux")
+    windows = pods.clients("windows")
+    namesakes = pods.elsewhere("linux") + pods.elsewhere("windows")
     servers = pods.servers("linux") + pods.servers("windows")
-    namesakes = pods.elsewhere(client_os)
-    within = [
-        *bystanders.to(servers + clients).udp(8080),
-        *(bystanders + namesakes).to(servers + clients).tcp(8080),
-    ]
-    away, others_away = beyond.ways(clients, bystanders)
-    opened = [*within, *others_away]
-    closed = [*clients.to(servers).tcp_and_udp(8080), *away]
-    because = "a policy without rules selects these clients, and no others: not those of that name in another namespace"
-    expect.change(policy.filled(client=clients), open=opened, closed=closed, because=because)
+    outside = beyond.target_of(linux + windows + namesakes)
+    expect.change(
+        policy.filled(client=linux + windows),
+        Case(linux, servers, tcp=8080, udp=8080, open=False, part=LINUX, because=NO_RULE),
+        Case(linux, outside, open=False, part=LINUX, because=NO_RULE),
+        Case(windows, servers, tcp=8080, udp=8080, open=False, part=WINDOWS, because=NO_RULE),
+        Case(windows, outside, open=False, part=WINDOWS, because=NO_RULE),
+        Case(namesakes, servers, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+        Case(namesakes, linux + windows, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+        Case(namesakes, outside, open=True, because=NOT_SELECTED),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -3,23 +3,31 @@
 That the server, which nobody reaches, has a network at all is shown by what it reaches itself.
 """
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import about, each_os, either_policy_api, other, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import about, either_policy_api, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os} server")]
+LINUX = "linux server"
+WINDOWS = "windows server"
+NOT_SELECTED = "no policy selects clients"
+NO_RULE = "a policy without rules selects these servers"
 
 
 @about("tcp", "udp")
-@each_os("server_os")
 @either_policy_api("default_deny_ingress")
-def test_nobody_enters_the_selected_pod(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
+@verifies("POL-1", part="{policy}: default deny ingress, linux server")
+@verifies("POL-1", part="{policy}: default deny ingress, windows server")
+def test_nobody_enters_the_selected_pod(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    opened = (clients + servers).to(bystanders).tcp_and_udp(8080)
-    closed = [*clients.to(servers).tcp_and_udp(8080), *clients.to(servers).tcp(45000)]
-    because = "a policy without rules selects these servers, and no others"
-    expect.change(policy.filled(server=servers), open=opened, closed=closed, because=because)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    not_selected = pods.clients("linux").one_per_os() + pods.clients("windows").one_per_os()
+    everybody = clients + linux + windows
+    expect.change(
+        policy.filled(server=linux + windows),
+        Case(clients, linux, tcp=8080, udp=8080, open=False, part=LINUX, because=NO_RULE),
+        Case(clients, linux, tcp=45000, open=False, part=LINUX, because=NO_RULE),
+        Case(clients, windows, tcp=8080, udp=8080, open=False, part=WINDOWS, because=NO_RULE),
+        Case(clients, windows, tcp=45000, open=False, part=WINDOWS, because=NO_RULE),
+        Case(everybody, not_selected, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -1,59 +1,66 @@
 """Editing the rules of a policy, and nothing else of it, is enforced at pods that run already."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, manifest, needs, other, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import manifest, needs, verifies
+
+LINUX = "linux server"
+WINDOWS = "windows server"
+ALLOWS = "the one rule allows everybody"
+DENIES = "the same rule was edited and denies everybody now"
+LABEL = "the one rule of the servers allows this label"
+NO_LABEL = "the one rule of the servers does not allow this label"
+NEW_LABEL = "the same rule was edited and allows this label now"
+OLD_LABEL = "the same rule was edited and does not allow this label any more"
+REMOVED = "without a policy everything is allowed"
 
 
-@each_os("server_os")
 @needs(calico_policy=True)
 @manifest("policy/calico/edited_in_place.yaml")
-@verifies("XPOL-12", part="{server_os} server")
-def test_an_edited_rule_is_enforced(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
+@verifies("XPOL-12", part="linux server")
+@verifies("XPOL-12", part="windows server")
+def test_an_edited_rule_is_enforced(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    ways = clients.to(servers).tcp(8080)
-    beside = clients.to(bystanders).tcp(8080)
+    not_selected = pods.clients("linux").one_per_os() + pods.clients("windows").one_per_os()
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
     expect.change(
-        policy.filled(server=servers, action="Allow"),
-        open=ways,
-        because="the one rule allows everybody",
+        policy.filled(server=linux + windows, action="Allow"),
+        Case(clients, linux, tcp=8080, open=True, part=LINUX, because=ALLOWS),
+        Case(clients, windows, tcp=8080, open=True, part=WINDOWS, because=ALLOWS),
     )
-    edited = policy.filled(server=servers, action="Deny")
     expect.change(
-        edited,
-        open=beside,
-        closed=ways,
-        because="the same rule was edited and denies everybody now",
+        policy.filled(server=linux + windows, action="Deny"),
+        Case(clients, linux, tcp=8080, open=False, part=LINUX, because=DENIES),
+        Case(clients, windows, tcp=8080, open=False, part=WINDOWS, because=DENIES),
+        Case(clients, not_selected, tcp=8080, open=True, because="no policy selects clients"),
     )
-    expect.removed(policy, because="without a policy everything is allowed")
+    expect.removed(policy, because=REMOVED)
 
 
-@each_os("server_os")
 @manifest("policy/kubernetes/ingress_by_selector.yaml")
-@verifies("POL-1", part="kubernetes: edited rule, {server_os} server")
+@verifies("POL-1", part="kubernetes: edited rule, linux server")
+@verifies("POL-1", part="kubernetes: edited rule, windows server")
 def test_whom_an_edited_rule_admits_enters_and_whom_it_admitted_does_no_more(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    first = pods.clients(server_os)
-    second = pods.clients(other(server_os))
-    opened = [*first.to(servers).tcp(8080), *second.to(bystanders).tcp(8080)]
-    closed = second.to(servers).tcp(8080)
-    filled = policy.filled(server=servers, friend=first)
-    edited = policy.filled(server=servers, friend=second)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    linux_clients = pods.clients("linux")
+    windows_clients = pods.clients("windows")
     expect.base(
-        filled, open=opened, closed=closed, because="the one rule allows the first clients' label"
+        policy.filled(server=linux, friend=linux_clients),
+        policy.filled(server=windows, friend=windows_clients),
+        Case(linux_clients, linux, tcp=8080, open=True, part=LINUX, because=LABEL),
+        Case(windows_clients, linux, tcp=8080, open=False, part=LINUX, because=NO_LABEL),
+        Case(windows_clients, windows, tcp=8080, open=True, part=WINDOWS, because=LABEL),
+        Case(linux_clients, windows, tcp=8080, open=False, part=WINDOWS, because=NO_LABEL),
     )
-    opened = [*second.to(servers).tcp(8080), *first.to(bystanders).tcp(8080)]
-    closed = first.to(servers).tcp(8080)
     expect.change(
-        edited,
-        open=opened,
-        closed=closed,
-        because="the same rule allows the second clients' label now",
+        policy.filled(server=linux, friend=windows_clients),
+        policy.filled(server=windows, friend=linux_clients),
+        Case(windows_clients, linux, tcp=8080, open=True, part=LINUX, because=NEW_LABEL),
+        Case(linux_clients, linux, tcp=8080, open=False, part=LINUX, because=OLD_LABEL),
+        Case(linux_clients, windows, tcp=8080, open=True, part=WINDOWS, because=NEW_LABEL),
+        Case(windows_clients, windows, tcp=8080, open=False, part=WINDOWS, because=OLD_LABEL),
     )
-    expect.removed(policy, because="without a policy everything is allowed")
+    expect.removed(policy, because=REMOVED)

@@ -3,7 +3,7 @@
 What a rule does and its ports are XPOL-12, behind a tier XPOL-13, which is here beside the fields that POL-1 is about.
 """
 
-from conformance.fixtures import Expect, Policy, Relabel, Sides, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
 pytestmark = [needs(calico_policy=True)]
@@ -11,152 +11,161 @@ pytestmark = [needs(calico_policy=True)]
 LINUX = "app == 'linux-client'"
 WINDOWS = "app == 'windows-client'"
 ELSEWHERE = "conformance/team == 'elsewhere'"
-ENTERING = {"selected": "app in {'linux-server', 'windows-server'}", "direction": "Ingress"}
-LEAVING = {**ENTERING, "direction": "Egress"}
-NOBODY = {"selected": "app == 'nobody'", "direction": "Egress"}
-NOWHERE = {"low": "192.0.2.0/25", "high": "192.0.2.128/25"}
-EVERYWHERE = {"low": "0.0.0.0/1", "high": "128.0.0.0/1"}
+SERVERS = "app in {'linux-server', 'windows-server'}"
+NOT_SELECTED = "no policy selects this client"
+SELECTED = "the rule's selectors match these clients now"
+NO_MATCH = "the rule's selectors do not match these clients now"
+ALLOWED = "order 20 lets everybody in, and no policy before it denies this"
+DENIED = "order 10 lets nobody in, before order 20 lets everybody in"
+LEAVES = "order 10 is about who leaves now, and lets nobody leave"
+NO_EGRESS = "no policy that selects the servers is about who leaves"
+IN_THE_SET = "the set has this address, or networks around it"
+NOT_IN_THE_SET = "the set has neither these addresses nor networks around them"
+HAS_THE_LABEL = "the client has the label that the rule selects, as the set has"
 
 
 @manifest("policy/over-time/edited_port_behind_a_tier.yaml")
 @needs(v3_api=True)
 @verifies("XPOL-13", part="edited port", provisional=True)
 def test_the_port_that_a_rule_behind_a_tier_names_now_is_open(
-    policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    ways = sides.strangers.to(sides.servers)
-    beside = sides.strangers.to(sides.friends).tcp(8080)
-    echo = ways.tcp(8080)
-    page = ways.tcp(80)
-    before = policy.filled(port="8080")
-    after = policy.filled(port="80")
+    clients = pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    other = pods.clients("linux").one_per_os()
     expect.base(
-        before, open=[*echo, *beside], closed=page, because="the second tier's rule opens port 8080"
+        policy.filled(port="8080"),
+        Case(clients, servers, tcp=8080, open=True, because="the second tier's rule opens 8080"),
+        Case(clients, servers, tcp=80, open=False, because="the second tier opens 8080 alone"),
+        Case(clients, other, tcp=8080, open=True, because=NOT_SELECTED),
     )
     expect.change(
-        after,
-        open=[*page, *beside],
-        closed=echo,
-        because="the rule's port is 80 now, and nothing else of it",
+        policy.filled(port="80"),
+        Case(clients, servers, tcp=80, open=True, because="the rule's port is 80 now"),
+        Case(clients, servers, tcp=8080, open=False, because="the rule's port is 80 alone now"),
+        Case(clients, other, tcp=8080, open=True, because=NOT_SELECTED),
     )
 
 
 @manifest("policy/over-time/edited_peers.yaml")
 @verifies("POL-1", part="calico: edited selectors of a rule", provisional=True)
 def test_whom_a_rule_selects_now_enters_and_whom_it_selected_does_no_more(
-    pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    linux = sides.friends
-    windows = sides.strangers
+    linux = pods.clients("linux").one_per_os()
+    windows = pods.clients("windows")
     away = pods.elsewhere("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
     own = f"kubernetes.io/metadata.name == '{pods.namespace}'"
-    first = sides.between(linux, windows + away)
-    second = sides.between(windows, linux + away)
-    third = sides.between(away, linux + windows)
-    there = policy.filled(pods=WINDOWS, namespaces=ELSEWHERE)
-    filled = policy.filled(pods=LINUX, namespaces=own)
-    edited = policy.filled(pods=WINDOWS, namespaces=own)
     expect.base(
-        filled, open=first.opened, closed=first.closed, because="the rule selects Linux clients"
+        policy.filled(pods=LINUX, namespaces=own),
+        Case(linux, servers, tcp=8080, udp=8080, open=True, because=SELECTED),
+        Case(windows + away, servers, tcp=8080, udp=8080, open=False, because=NO_MATCH),
+        Case(windows + away, linux, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
     )
     expect.change(
-        edited,
-        open=second.opened,
-        closed=second.closed,
-        because="it is Windows clients now",
+        policy.filled(pods=WINDOWS, namespaces=own),
+        Case(windows, servers, tcp=8080, udp=8080, open=True, because=SELECTED),
+        Case(linux + away, servers, tcp=8080, udp=8080, open=False, because=NO_MATCH),
+        Case(linux + away, windows, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
         lasts=False,
     )
     expect.change(
-        there,
-        open=third.opened,
-        closed=third.closed,
-        because="it selects those of another namespace now",
+        policy.filled(pods=WINDOWS, namespaces=ELSEWHERE),
+        Case(away, servers, tcp=8080, udp=8080, open=True, because=SELECTED),
+        Case(linux + windows, servers, tcp=8080, udp=8080, open=False, because=NO_MATCH),
+        Case(linux + windows, away, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
     )
 
 
 @manifest("policy/over-time/edited_place.yaml")
 @verifies("POL-1", part="calico: edited order, types and selector of a policy", provisional=True)
 def test_a_policy_is_asked_where_for_what_and_about_whom_it_says_now(
-    policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    out = sides.servers.to(sides.friends).tcp(8080)
-    enter = sides.closed
-    edit = expect.change
-    last = policy.filled(order=30, **ENTERING)
-    first = policy.filled(order=10, **ENTERING)
-    leaving = policy.filled(order=10, **LEAVING)
-    nobody = policy.filled(order=10, **NOBODY)
-    edit(
-        last,
-        open=[*enter, *out],
-        because="order 20 lets everybody in, before order 30 lets nobody",
+    clients = pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    other = pods.clients("linux").one_per_os()
+    expect.change(
+        policy.filled(order=30, selected=SERVERS, direction="Ingress"),
+        Case(clients, servers, tcp=8080, udp=8080, open=True, because=ALLOWED),
+        Case(servers, other, tcp=8080, open=True, because=NO_EGRESS),
         lasts=False,
     )
-    edit(
-        first,
-        open=[*sides.beside, *out],
-        closed=enter,
-        because="order 10 lets nobody in, before 20",
+    expect.change(
+        policy.filled(order=10, selected=SERVERS, direction="Ingress"),
+        Case(clients, servers, tcp=8080, udp=8080, open=False, because=DENIED),
+        Case(clients, other, tcp=8080, udp=8080, open=True, because=ALLOWED),
+        Case(servers, other, tcp=8080, open=True, because=NO_EGRESS),
         lasts=False,
     )
-    edit(
-        leaving,
-        open=[*enter, *sides.beside],
-        closed=out,
-        because="it is about who leaves now",
+    expect.change(
+        policy.filled(order=10, selected=SERVERS, direction="Egress"),
+        Case(clients, servers, tcp=8080, udp=8080, open=True, because=ALLOWED),
+        Case(clients, other, tcp=8080, udp=8080, open=True, because=ALLOWED),
+        Case(servers, other, tcp=8080, open=False, because=LEAVES),
         lasts=False,
     )
-    edit(nobody, open=[*enter, *out], because="it selects no pod any more")
+    expect.change(
+        policy.filled(order=10, selected="app == 'nobody'", direction="Egress"),
+        Case(clients, servers, tcp=8080, udp=8080, open=True, because=ALLOWED),
+        Case(servers, other, tcp=8080, open=True, because=NO_EGRESS),
+    )
 
 
 @manifest("policy/over-time/edited_network_set.yaml")
 @needs(v3_api=True)
 @verifies("POL-1", part="calico: edited networks of a NetworkSet", provisional=True)
 def test_who_is_in_a_network_set_now_enters_and_who_was_does_no_more(
-    policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    linux = sides.friends
-    windows = sides.strangers
-    ways = [*sides.opened, *sides.closed]
-    edit = expect.change
-    other = sides.between(windows, linux)
-    theirs = policy.filled(friend=linux, **NOWHERE)
-    wider = policy.filled(friend=windows, **EVERYWHERE)
-    narrowed = policy.filled(friend=linux, **EVERYWHERE)
+    linux = pods.clients("linux").one_per_os()
+    windows = pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    everybody = [
+        Case(linux + windows, servers, tcp=8080, udp=8080, open=True, because=IN_THE_SET),
+        Case(windows, linux, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    ]
     expect.base(
-        theirs,
-        open=sides.opened,
-        closed=sides.closed,
-        because="the set has the Linux client's address",
+        policy.filled(friend=linux, low="192.0.2.0/25", high="192.0.2.128/25"),
+        Case(linux, servers, tcp=8080, udp=8080, open=True, because=IN_THE_SET),
+        Case(windows, servers, tcp=8080, udp=8080, open=False, because=NOT_IN_THE_SET),
+        Case(windows, linux, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
     )
-    theirs = policy.filled(friend=windows, **NOWHERE)
-    because = "it has the Windows clients' addresses now"
-    edit(theirs, open=other.opened, closed=other.closed, because=because, lasts=False)
-    edit(wider, open=ways, because="it has networks around all addresses, too", lasts=False)
-    edit(
-        narrowed,
-        open=ways,
-        because="the Windows clients' addresses left it, and the wider networks stay",
+    expect.change(
+        policy.filled(friend=windows, low="192.0.2.0/25", high="192.0.2.128/25"),
+        Case(windows, servers, tcp=8080, udp=8080, open=True, because=IN_THE_SET),
+        Case(linux, servers, tcp=8080, udp=8080, open=False, because=NOT_IN_THE_SET),
+        Case(linux, windows, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+        lasts=False,
     )
+    wider = policy.filled(friend=windows, low="0.0.0.0/1", high="128.0.0.0/1")
+    expect.change(wider, *everybody, lasts=False)
+    expect.change(policy.filled(friend=linux, low="0.0.0.0/1", high="128.0.0.0/1"), *everybody)
 
 
 @manifest("policy/over-time/edited_network_set.yaml")
 @needs(v3_api=True)
 @verifies("POL-1", part="calico: pods among the networks of a NetworkSet", provisional=True)
 def test_who_is_in_a_network_set_and_has_its_label_enters_and_the_others_do_not(
-    policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
+    pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect
 ) -> None:
-    relabel.label_as_guest(*sides.friends)
-    narrow = policy.filled(friend=sides.friends, **NOWHERE)
-    wide = policy.filled(friend=sides.friends, **EVERYWHERE)
-    both = [*sides.opened, *sides.closed]
-    because = "a guest's address is in the set as well"
-    expect.base(narrow, open=sides.opened, closed=sides.closed, because=because)
-    wider = "the set has networks around all addresses, the guest's among them"
-    expect.change(wide, open=both, because=wider, lasts=False)
+    guest = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    narrow = policy.filled(friend=guest, low="192.0.2.0/25", high="192.0.2.128/25")
+    cases = [
+        Case(guest, servers, tcp=8080, udp=8080, open=True, because=HAS_THE_LABEL),
+        Case(others, servers, tcp=8080, udp=8080, open=False, because=NOT_IN_THE_SET),
+        Case(others, guest, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    ]
+    relabel.label_as_guest(*guest)
+    expect.base(narrow, *cases)
     expect.change(
-        narrow,
-        open=sides.opened,
-        closed=sides.closed,
-        because="they left it, and the guest did not",
+        policy.filled(friend=guest, low="0.0.0.0/1", high="128.0.0.0/1"),
+        Case(guest, servers, tcp=8080, udp=8080, open=True, because=HAS_THE_LABEL),
+        Case(others, servers, tcp=8080, udp=8080, open=True, because=IN_THE_SET),
+        Case(others, guest, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+        lasts=False,
     )
+    expect.change(narrow, *cases)

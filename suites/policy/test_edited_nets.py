@@ -3,13 +3,16 @@
 Servers are entered by one port and left for by another, so that a change is of both, each at pods of its own.
 """
 
-from conformance.fixtures import Expect, Paths, Policy, Sides, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
 IN = "calico: edited networks of a rule"
 OUT = "calico: edited networks of an egress rule"
-NAMED = "the rules name the addresses of the Linux pods"
-NOW = "they name those of the Windows pods now"
+NAMED = "the rule names these addresses"
+NOT_NAMED = "the rule does not name these addresses"
+NOW = "the rule names these addresses now"
+NO_MORE = "the rule does not name these addresses any more"
+FREE = "clients may enter each other, and leave by port 8080 and by UDP"
 
 
 @needs(calico_policy=True)
@@ -17,22 +20,27 @@ NOW = "they name those of the Windows pods now"
 @verifies("POL-1", part=IN, provisional=True)
 @verifies("POL-1", part=OUT, provisional=True)
 def test_who_is_in_a_rules_networks_now_enters_or_is_let_to_and_who_was_is_no_more(
-    pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
+    client = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
     clients = pods.clients("linux") + pods.clients("windows")
-    other = sides.between(sides.strangers, sides.friends)
-    linux = clients.to(sides.at("linux")).tcp(8082)
-    windows = clients.to(sides.at("windows")).tcp(8082)
-    enter = Paths(open=sides.opened, closed=sides.closed, at="target")
-    parts = {IN: enter, OUT: Paths(open=linux, closed=windows, at="source")}
-    expect.changes(
-        policy.filled(friend=sides.friends, server=sides.at("linux")),
-        parts=parts,
-        because=NAMED,
-        base=True,
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    both = linux + windows
+    expect.base(
+        policy.filled(friend=client, server=linux),
+        Case(client, both, tcp=8080, udp=8080, open=True, part=IN, at="target", because=NAMED),
+        Case(others, both, tcp=8080, udp=8080, open=False, part=IN, at="target", because=NOT_NAMED),
+        Case(others, client, tcp=8080, udp=8080, open=True, part=IN, at="target", because=FREE),
+        Case(clients, linux, tcp=8082, open=True, part=OUT, at="source", because=NAMED),
+        Case(clients, windows, tcp=8082, open=False, part=OUT, at="source", because=NOT_NAMED),
     )
-    enter = Paths(open=other.opened, closed=other.closed, at="target")
-    parts = {IN: enter, OUT: Paths(open=windows, closed=linux, at="source")}
-    expect.changes(
-        policy.filled(friend=sides.strangers, server=sides.at("windows")), parts=parts, because=NOW
+    expect.change(
+        policy.filled(friend=others, server=windows),
+        Case(others, both, tcp=8080, udp=8080, open=True, part=IN, at="target", because=NOW),
+        Case(client, both, tcp=8080, udp=8080, open=False, part=IN, at="target", because=NO_MORE),
+        Case(client, others, tcp=8080, udp=8080, open=True, part=IN, at="target", because=FREE),
+        Case(clients, windows, tcp=8082, open=True, part=OUT, at="source", because=NOW),
+        Case(clients, linux, tcp=8082, open=False, part=OUT, at="source", because=NO_MORE),
     )

@@ -4,17 +4,16 @@ Servers are entered by other ports than pods leave for, so that a change is of b
 does is edited, too.  It is for clients and servers, so that of several pods of a node none keeps what it had before.
 """
 
-from conformance.fixtures import Expect, Paths, Policy, Sides, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
 PORT = "port"
 EGRESS = "egress"
-FIRST = {"entry": "8083", "port": "8080", "action": "Allow"}
-EDITED = {"entry": "8084", "port": "80", "action": "Allow"}
-DENIED = {**EDITED, "action": "Deny"}
-NAMED = "the rules name ports 8083 and 8080"
-NOW = "they name ports 8084 and 80 now, and nothing else of them"
-NO_MORE = "what its rule let clients leave for it denies now"
+NAMED = "the rule allows this port"
+UNNAMED = "the rule does not allow this port"
+NOW = "the rule allows this port now, and nothing else of it was edited"
+NO_MORE = "the rule does not allow this port any more"
+DENIED = "the rule that allowed this port to those who leave denies it now"
 
 
 @needs(calico_policy=True)
@@ -22,24 +21,31 @@ NO_MORE = "what its rule let clients leave for it denies now"
 @verifies("XPOL-12", part=PORT, provisional=True)
 @verifies("XPOL-12", part=EGRESS, provisional=True)
 def test_who_enters_and_who_leaves_is_let_by_the_ports_that_rules_name_now(
-    pods: WorkerPods, policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    ways = (pods.clients("linux") + pods.clients("windows") + sides.servers).to(sides.servers)
-    low = ways.tcp_and_udp(8083)
-    high = ways.tcp_and_udp(8084)
-    echo = ways.tcp(8080)
-    page = ways.tcp(80)
-    parts = {
-        PORT: Paths(open=low, closed=high, at="target"),
-        EGRESS: Paths(open=echo, closed=page, at="source"),
-    }
-    expect.changes(
-        policy.filled(server=sides.servers, **FIRST), parts=parts, because=NAMED, base=True
+    servers = pods.servers("linux") + pods.servers("windows")
+    peers = pods.clients("linux") + pods.clients("windows") + servers
+    expect.base(
+        policy.filled(server=servers, entry="8083", port="8080", action="Allow"),
+        Case(peers, servers, tcp=8083, udp=8083, open=True, part=PORT, at="target", because=NAMED),
+        Case(
+            peers, servers, tcp=8084, udp=8084, open=False, part=PORT, at="target", because=UNNAMED
+        ),
+        Case(peers, servers, tcp=8080, open=True, part=EGRESS, at="source", because=NAMED),
+        Case(peers, servers, tcp=80, open=False, part=EGRESS, at="source", because=UNNAMED),
     )
-    parts = {
-        PORT: Paths(open=high, closed=low, at="target"),
-        EGRESS: Paths(open=page, closed=echo, at="source"),
-    }
-    expect.changes(policy.filled(server=sides.servers, **EDITED), parts=parts, because=NOW)
-    parts = {EGRESS: Paths(open=high, closed=[*page, *echo], at="source")}
-    expect.changes(policy.filled(server=sides.servers, **DENIED), parts=parts, because=NO_MORE)
+    expect.change(
+        policy.filled(server=servers, entry="8084", port="80", action="Allow"),
+        Case(peers, servers, tcp=8084, udp=8084, open=True, part=PORT, at="target", because=NOW),
+        Case(
+            peers, servers, tcp=8083, udp=8083, open=False, part=PORT, at="target", because=NO_MORE
+        ),
+        Case(peers, servers, tcp=80, open=True, part=EGRESS, at="source", because=NOW),
+        Case(peers, servers, tcp=8080, open=False, part=EGRESS, at="source", because=NO_MORE),
+    )
+    expect.change(
+        policy.filled(server=servers, entry="8084", port="80", action="Deny"),
+        Case(peers, servers, tcp=8084, udp=8084, open=True, part=EGRESS, at="source", because=NOW),
+        Case(peers, servers, tcp=80, open=False, part=EGRESS, at="source", because=DENIED),
+        Case(peers, servers, tcp=8080, open=False, part=EGRESS, at="source", because=NO_MORE),
+    )

@@ -1,32 +1,36 @@
 """Egress rules with an address, a protocol and a port open that port there, and nothing else, there or elsewhere."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import about, each_os, either_policy_api, other, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import about, either_policy_api, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: egress by address and port, {client_os} client")]
+LINUX = "linux client"
+WINDOWS = "windows client"
+ALL_MATCH = "one rule has this address, this protocol and this port"
+ALL_BUT_ONE = "each rule of this address has another protocol or another port"
 
 
 @about("tcp", "udp")
-@each_os("client_os")
 @either_policy_api("egress_by_address_and_port")
+@verifies("POL-1", part="{policy}: egress by address and port, linux client")
+@verifies("POL-1", part="{policy}: egress by address and port, windows client")
 def test_only_the_allowed_port_of_each_address_is_reached(
-    pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    clients = pods.clients(client_os)
-    bystanders = pods.clients(other(client_os))
+    linux = pods.clients("linux")
+    windows = pods.clients("windows")
+    not_selected = pods.elsewhere("linux") + pods.elsewhere("windows")
     streams = pods.servers("linux")
     datagrams = pods.servers("windows")
-    opened = [
-        *clients.to(streams).tcp(8080),
-        *clients.to(datagrams).udp(8080),
-        *bystanders.to(datagrams).tcp(8080),
-    ]
-    closed = [
-        *clients.to(streams).tcp(80),
-        *clients.to(streams).udp(8080),
-        *clients.to(datagrams).tcp(8080),
-    ]
-    because = "a rule's address, protocol and port all have to match: each server listens on what the other is allowed"
-    filled = policy.filled(client=clients, server=streams, bystander=datagrams)
-    expect.change(filled, open=opened, closed=closed, because=because)
+    expect.change(
+        policy.filled(client=linux + windows, server=streams, bystander=datagrams),
+        Case(linux, streams, tcp=8080, open=True, part=LINUX, because=ALL_MATCH),
+        Case(linux, datagrams, udp=8080, open=True, part=LINUX, because=ALL_MATCH),
+        Case(linux, streams, tcp=80, udp=8080, open=False, part=LINUX, because=ALL_BUT_ONE),
+        Case(linux, datagrams, tcp=8080, open=False, part=LINUX, because=ALL_BUT_ONE),
+        Case(windows, streams, tcp=8080, open=True, part=WINDOWS, because=ALL_MATCH),
+        Case(windows, datagrams, udp=8080, open=True, part=WINDOWS, because=ALL_MATCH),
+        Case(windows, streams, tcp=80, udp=8080, open=False, part=WINDOWS, because=ALL_BUT_ONE),
+        Case(windows, datagrams, tcp=8080, open=False, part=WINDOWS, because=ALL_BUT_ONE),
+        Case(not_selected, datagrams, tcp=8080, open=True, because="no policy selects these pods"),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

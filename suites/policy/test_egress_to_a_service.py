@@ -1,43 +1,55 @@
 """An egress rule that names a Service opens the way to its backends, as far as the rule's other matches allow."""
 
-from conformance.fixtures import OS, Expect, Policy, Services, WorkerPods
-from conformance.marks import each_os, manifest, needs, other, verifies
+from conformance.fixtures import Case, Expect, Policy, Services, WorkerPods
+from conformance.marks import manifest, needs, verifies
 
 pytestmark = [needs(calico_policy=True), manifest("policy/calico/egress_to_a_service.yaml")]
 
+LINUX = "linux client"
+WINDOWS = "windows client"
+BACKEND = "the one rule allows TCP to the Service's only backend"
+NO_BACKEND = "the one rule allows a Service of which this server is no backend"
+NOT_TCP = "the one rule allows UDP to the Service's backend"
+NOT_SELECTED = "no policy selects these pods"
 REMOVED = "without a policy everything is allowed"
 
 
-@each_os("client_os")
-@verifies("XPOL-7", part="backends, {client_os} client")
+@verifies("XPOL-7", part="backends, linux client")
+@verifies("XPOL-7", part="backends, windows client")
 def test_only_the_services_backends_are_reached(
-    pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
+    pods: WorkerPods, services: Services, policy: Policy, expect: Expect
 ) -> None:
-    clients = pods.clients(client_os)
-    bystanders = pods.clients(other(client_os))
-    backend, stranger = pods.get("linux-server", "windows-server")
-    filled = policy.filled(
-        client=clients, service=services.cluster_ip(backend).name, protocol="TCP"
+    linux = pods.clients("linux")
+    windows = pods.clients("windows")
+    elsewhere = pods.elsewhere("linux") + pods.elsewhere("windows")
+    backend = pods.server("linux")
+    other = pods.server("windows")
+    service = services.cluster_ip(backend).name
+    expect.change(
+        policy.filled(client=linux + windows, service=service, protocol="TCP"),
+        Case(linux, backend, tcp=8080, open=True, part=LINUX, because=BACKEND),
+        Case(linux, other, tcp=8080, open=False, part=LINUX, because=NO_BACKEND),
+        Case(windows, backend, tcp=8080, open=True, part=WINDOWS, because=BACKEND),
+        Case(windows, other, tcp=8080, open=False, part=WINDOWS, because=NO_BACKEND),
+        Case(elsewhere, other, tcp=8080, open=True, because=NOT_SELECTED),
     )
-    opened = [(clients, backend.tcp(8080)), (bystanders, stranger.tcp(8080))]
-    because = "the one rule allows TCP to the Service's only backend"
-    expect.change(filled, open=opened, closed=[(clients, stranger.tcp(8080))], because=because)
     expect.removed(policy, because=REMOVED)
 
 
-@each_os("client_os")
-@verifies("XPOL-7", part="protocol, {client_os} client")
+@verifies("XPOL-7", part="protocol, linux client")
+@verifies("XPOL-7", part="protocol, windows client")
 def test_the_rules_protocol_counts_too(
-    pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
+    pods: WorkerPods, services: Services, policy: Policy, expect: Expect
 ) -> None:
-    clients = pods.clients(client_os)
-    bystanders = pods.clients(other(client_os))
-    (backend,) = pods.get("linux-server")
-    filled = policy.filled(
-        client=clients, service=services.cluster_ip(backend).name, protocol="UDP"
+    linux = pods.clients("linux")
+    windows = pods.clients("windows")
+    elsewhere = pods.elsewhere("linux") + pods.elsewhere("windows")
+    backend = pods.server("linux")
+    service = services.cluster_ip(backend).name
+    expect.change(
+        policy.filled(client=linux + windows, service=service, protocol="UDP"),
+        Case(linux, backend, tcp=8080, open=False, part=LINUX, because=NOT_TCP),
+        Case(windows, backend, tcp=8080, open=False, part=WINDOWS, because=NOT_TCP),
+        Case(elsewhere, backend, tcp=8080, open=True, because=NOT_SELECTED),
     )
-    because = "the rule allows UDP to the backend and matches no TCP, and nothing else allows any"
-    opened = [(bystanders, backend.tcp(8080))]
-    closed = [(clients, backend.tcp(8080))]
-    expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because=REMOVED)

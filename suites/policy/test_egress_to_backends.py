@@ -1,28 +1,44 @@
 """An egress rule that selects pods opens the way to them, by their addresses and by a Service in front of them."""
 
-from conformance.fixtures import OS, Expect, Policy, Services, WorkerPods
-from conformance.marks import each_os, either_policy_api, other, verifies
+from conformance.fixtures import Case, Expect, Policy, Services, WorkerPods
+from conformance.marks import either_policy_api, verifies
 
-pytestmark = [
-    verifies("POL-1", part="{policy}: egress to a Service's backends, {client_os} client")
-]
+LINUX = "linux client"
+WINDOWS = "windows client"
+SELECTED = "the one rule selects Linux servers"
+BEHIND = "policies see the backend behind the Service's address, and the rule selects it"
+NOT_SELECTED = "no rule selects Windows servers"
+NO_RULE = "policies see the backend behind the Service's address, and no rule selects it"
+NO_POLICY = "no policy selects these clients"
 
 
-@each_os("client_os")
 @either_policy_api("egress_to_backends")
+@verifies("POL-1", part="{policy}: egress to a Service's backends, linux client")
+@verifies("POL-1", part="{policy}: egress to a Service's backends, windows client")
 def test_only_the_selected_backends_are_reached(
-    pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
+    pods: WorkerPods, services: Services, policy: Policy, expect: Expect
 ) -> None:
-    clients = pods.clients(client_os)
-    bystanders = pods.clients(other(client_os))
-    allowed = clients.to(pods.servers("linux"))
-    others = clients.to(pods.servers("windows"))
-    beside = bystanders.to(others.servers)
-    opened = [*services.both_ways(allowed, 8080), *services.both_ways(beside, 8080)]
-    because = (
-        "the one rule selects Linux backends, and policies see backends behind a Service's address"
+    linux = pods.clients("linux")
+    windows = pods.clients("windows")
+    elsewhere = pods.elsewhere("linux") + pods.elsewhere("windows")
+    allowed = pods.servers("linux")
+    others = pods.servers("windows")
+    expect.change(
+        policy.filled(client=linux + windows, server=allowed),
+        Case(linux, allowed, tcp=8080, open=True, part=LINUX, because=SELECTED),
+        Case(linux, allowed, through=services.by_address, open=True, part=LINUX, because=BEHIND),
+        Case(linux, others, tcp=8080, open=False, part=LINUX, because=NOT_SELECTED),
+        Case(linux, others, through=services.by_address, open=False, part=LINUX, because=NO_RULE),
+        Case(windows, allowed, tcp=8080, open=True, part=WINDOWS, because=SELECTED),
+        Case(
+            windows, allowed, through=services.by_address, open=True, part=WINDOWS, because=BEHIND
+        ),
+        Case(windows, others, tcp=8080, open=False, part=WINDOWS, because=NOT_SELECTED),
+        Case(
+            windows, others, through=services.by_address, open=False, part=WINDOWS, because=NO_RULE
+        ),
+        Case(
+            elsewhere, others, tcp=8080, through=services.by_address, open=True, because=NO_POLICY
+        ),
     )
-    filled = policy.filled(client=clients, server=allowed.servers)
-    closed = services.both_ways(others, 8080)
-    expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

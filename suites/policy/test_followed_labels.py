@@ -3,58 +3,80 @@
 Labels that were there before, and went, come again: what is forgotten once must not be forgotten for good.
 """
 
-from conformance.fixtures import OS, Expect, Policy, Relabel, RelabelNamespaces, WorkerPods
-from conformance.marks import each_os, manifest, other, verifies
+from conformance.fixtures import Case, Expect, Policy, Relabel, RelabelNamespaces, WorkerPods
+from conformance.marks import manifest, verifies
 
-GUESTS = "these pods, or their namespace, have the guests' label"
+LINUX = "linux server"
+WINDOWS = "windows server"
+GUESTS = "these pods, or their namespace, have the guests' label now"
+NO_GUESTS = "nobody has the guests' label any more"
+AGAIN = "these pods, or their namespace, have the guests' label again"
+SELECTED = "the servers have the label that the policy selects, and it admits nobody"
+NOT_SELECTED = "the policy does not select these pods"
+NO_MORE = "no pod has the selected label any more"
 
 
-@each_os("server_os")
 @manifest("policy/members/guests.yaml")
-@verifies("POL-1", part="kubernetes: followed labels, {server_os} server")
-@verifies("XPOL-15", part="followed labels, {server_os} server")
+@verifies("POL-1", part="kubernetes: followed labels, linux server")
+@verifies("POL-1", part="kubernetes: followed labels, windows server")
+@verifies("XPOL-15", part="followed labels, linux server")
+@verifies("XPOL-15", part="followed labels, windows server")
 def test_a_rule_follows_labels_that_go_and_come(
-    pods: WorkerPods,
-    policy: Policy,
-    relabel_namespaces: RelabelNamespaces,
-    expect: Expect,
-    server_os: OS,
+    pods: WorkerPods, policy: Policy, relabel_namespaces: RelabelNamespaces, expect: Expect
 ) -> None:
-    guests = pods.clients(server_os)
-    at_home = pods.elsewhere(other(server_os))
-    far = pods.servers(other(server_os))
-    ways = (guests + at_home).to(pods.servers(server_os)).tcp(8080)
-    beside = (guests + at_home).to(far).tcp(8080)
-    relabel_namespaces.invite(*guests, all_of=at_home)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    here = pods.clients("linux") + pods.clients("windows")
+    elsewhere = pods.elsewhere("linux") + pods.elsewhere("windows")
+    linux_guests = pods.clients("linux") + pods.elsewhere("windows")
+    windows_guests = pods.clients("windows") + pods.elsewhere("linux")
+    not_selected = pods.clients("linux").one_per_os() + pods.clients("windows").one_per_os()
+    relabel_namespaces.invite(*here, all_of=elsewhere)
     expect.change(
-        policy.filled(server=pods.servers(server_os)),
-        open=[*beside, *ways],
-        because=f"{GUESTS} now",
+        policy.filled(server=linux + windows),
+        Case(linux_guests, linux, tcp=8080, open=True, part=LINUX, because=GUESTS),
+        Case(windows_guests, windows, tcp=8080, open=True, part=WINDOWS, because=GUESTS),
+        Case(here + elsewhere, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
     )
     relabel_namespaces.undo()
-    expect.matrix(open=beside, closed=ways, because="nobody has the guests' label any more")
-    relabel_namespaces.invite(*guests, all_of=at_home)
-    expect.reachable(ways, because=f"{GUESTS} again")
+    expect.matrix(
+        Case(linux_guests, linux, tcp=8080, open=False, part=LINUX, because=NO_GUESTS),
+        Case(windows_guests, windows, tcp=8080, open=False, part=WINDOWS, because=NO_GUESTS),
+        Case(here + elsewhere, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
+    )
+    relabel_namespaces.invite(*here, all_of=elsewhere)
+    expect.matrix(
+        Case(linux_guests, linux, tcp=8080, open=True, part=LINUX, because=AGAIN),
+        Case(windows_guests, windows, tcp=8080, open=True, part=WINDOWS, because=AGAIN),
+    )
 
 
-@each_os("server_os")
 @manifest("policy/members/closed_guests.yaml")
-@verifies("POL-1", part="kubernetes: followed labels of the selected, {server_os} server")
+@verifies("POL-1", part="kubernetes: followed labels of the selected, linux server")
+@verifies("POL-1", part="kubernetes: followed labels of the selected, windows server")
 def test_a_policy_is_about_a_pod_for_as_long_as_it_has_the_label(
-    pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect, server_os: OS
+    pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect
 ) -> None:
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
     clients = pods.clients("linux") + pods.clients("windows")
-    servers = pods.servers(server_os)
-    ways = clients.to(servers).tcp(8080)
-    beside = clients.to(pods.servers(other(server_os))).tcp(8080)
-    relabel.label_as_guest(*servers)
+    not_selected = pods.clients("linux").one_per_os() + pods.clients("windows").one_per_os()
+    relabel.label_as_guest(*linux, *windows)
     expect.base(
         policy,
-        open=beside,
-        closed=ways,
-        because="the servers have the label, and the policy admits nobody",
+        Case(clients, linux, tcp=8080, open=False, part=LINUX, because=SELECTED),
+        Case(clients, windows, tcp=8080, open=False, part=WINDOWS, because=SELECTED),
+        Case(clients, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
     )
     relabel.undo()
-    expect.reachable([*ways, *beside], because="no pod has the selected label any more")
-    relabel.label_as_guest(*servers)
-    expect.matrix(open=beside, closed=ways, because="the servers have the label again")
+    expect.matrix(
+        Case(clients, linux, tcp=8080, open=True, part=LINUX, because=NO_MORE),
+        Case(clients, windows, tcp=8080, open=True, part=WINDOWS, because=NO_MORE),
+        Case(clients, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
+    )
+    relabel.label_as_guest(*linux, *windows)
+    expect.matrix(
+        Case(clients, linux, tcp=8080, open=False, part=LINUX, because=SELECTED),
+        Case(clients, windows, tcp=8080, open=False, part=WINDOWS, because=SELECTED),
+        Case(clients, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
+    )

@@ -1,21 +1,30 @@
 """A GlobalNetworkPolicy concerns what its selectors name, in every namespace, and nothing else."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, manifest, needs, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import manifest, needs, verifies
 
-pytestmark = [needs(calico_policy=True), manifest("policy/calico/global_deny.yaml")]
+LINUX = "linux server"
+WINDOWS = "windows server"
+SELECTED = "the policy selects this label in this namespace, and has no rule"
+NOT_SELECTED = "the policy does not select this label in another namespace"
 
 
-@each_os("server_os")
-@verifies("POL-1", part="calico: global policy, {server_os} server")
+@needs(calico_policy=True)
+@manifest("policy/calico/global_deny.yaml")
+@verifies("POL-1", part="calico: global policy, linux server")
+@verifies("POL-1", part="calico: global policy, windows server")
 def test_only_the_selected_namespace_is_closed(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
     sources = pods.servers("linux") + pods.servers("windows")
-    selected = pods.clients(server_os)
-    namesakes = pods.elsewhere(server_os)
-    opened = (sources + selected).to(namesakes).tcp(8080)
-    closed = sources.to(selected).tcp(8080)
-    because = "the policy selects this label in this namespace; its namesakes are in another"
-    expect.change(policy.filled(server=selected), open=opened, closed=closed, because=because)
+    linux = pods.clients("linux")
+    windows = pods.clients("windows")
+    namesakes = pods.elsewhere("linux") + pods.elsewhere("windows")
+    everybody = sources + linux + windows
+    expect.change(
+        policy.filled(server=linux + windows),
+        Case(sources, linux, tcp=8080, open=False, part=LINUX, because=SELECTED),
+        Case(sources, windows, tcp=8080, open=False, part=WINDOWS, because=SELECTED),
+        Case(everybody, namesakes, tcp=8080, open=True, because=NOT_SELECTED),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -4,9 +4,12 @@ On Linux the rest of the block does.  On Windows such rules are skipped (XPOL-1)
 the server has a network at all is shown by what it reaches itself.
 """
 
-from conformance.fixtures import Expect, Policy, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies
 
+REST = "the one rule allows the block of all addresses, and these are not among the exceptions"
+EXCEPTED = "the one rule leaves these addresses out, whether Windows enforces it or skips it"
+NOT_SELECTED = "no policy selects these servers"
 REMOVED = "without a policy everything is allowed"
 
 
@@ -15,14 +18,16 @@ REMOVED = "without a policy everything is allowed"
 def test_all_but_the_excepted_addresses_enter_a_linux_pod(
     pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    servers = pods.servers("linux")
-    friends = pods.clients("linux")
-    strangers = pods.clients("windows")
-    opened = [*friends.to(servers).tcp(8080), *strangers.to(pods.servers("windows")).tcp(8080)]
-    because = "the one rule allows the block of all addresses but these clients'"
-    filled = policy.filled(server=servers, foe=strangers)
-    closed = strangers.to(servers).tcp(8080)
-    expect.change(filled, open=opened, closed=closed, because=because)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    allowed = pods.clients("linux")
+    excepted = pods.clients("windows")
+    expect.change(
+        policy.filled(server=linux, foe=excepted),
+        Case(allowed, linux, tcp=8080, open=True, because=REST),
+        Case(excepted, linux, tcp=8080, open=False, because=EXCEPTED),
+        Case(excepted, windows, tcp=8080, open=True, because=NOT_SELECTED),
+    )
     expect.removed(policy, because=REMOVED)
 
 
@@ -31,11 +36,12 @@ def test_all_but_the_excepted_addresses_enter_a_linux_pod(
 def test_excepted_addresses_do_not_enter_a_windows_pod(
     pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    servers = pods.servers("windows")
-    strangers = pods.clients("linux")
-    opened = (strangers + servers).to(pods.servers("linux")).tcp(8080)
-    because = "the one rule leaves these clients out, whether Windows enforces it or skips it"
-    filled = policy.filled(server=servers, foe=strangers)
-    closed = strangers.to(servers).tcp(8080)
-    expect.change(filled, open=opened, closed=closed, because=because)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    excepted = pods.clients("linux")
+    expect.change(
+        policy.filled(server=windows, foe=excepted),
+        Case(excepted, windows, tcp=8080, open=False, because=EXCEPTED),
+        Case(excepted + windows, linux, tcp=8080, open=True, because=NOT_SELECTED),
+    )
     expect.removed(policy, because=REMOVED)

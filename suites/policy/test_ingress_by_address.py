@@ -1,22 +1,32 @@
 """An ingress rule with single addresses admits those, and nobody else: not even pods of the same node and block."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, either_policy_api, other, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import either_policy_api, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: ingress by address, {server_os} server")]
+LINUX = "linux server"
+WINDOWS = "windows server"
+ADDRESS = "the one rule of the servers allows these clients' addresses, and pods keep theirs"
+NO_ADDRESS = "no rule of the servers has an address of these clients"
 
 
-@each_os("server_os")
 @either_policy_api("ingress_by_address")
-def test_only_the_allowed_address_enters(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    friends = pods.clients(server_os)
-    strangers = pods.clients(other(server_os)) + pods.elsewhere(server_os)
-    filled = policy.filled(server=servers, friend=friends)
-    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    because = "the one rule allows the friends' addresses, and pods keep theirs"
-    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=because)
+@verifies("POL-1", part="{policy}: ingress by address, linux server")
+@verifies("POL-1", part="{policy}: ingress by address, windows server")
+def test_only_the_allowed_address_enters(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    linux_clients = pods.clients("linux")
+    windows_clients = pods.clients("windows")
+    linux_others = windows_clients + pods.elsewhere("linux")
+    windows_others = linux_clients + pods.elsewhere("windows")
+    elsewhere = pods.elsewhere("linux") + pods.elsewhere("windows")
+    expect.change(
+        policy.filled(server=linux, friend=linux_clients),
+        policy.filled(server=windows, friend=windows_clients),
+        Case(linux_clients, linux, tcp=8080, open=True, part=LINUX, because=ADDRESS),
+        Case(linux_others, linux, tcp=8080, open=False, part=LINUX, because=NO_ADDRESS),
+        Case(windows_clients, windows, tcp=8080, open=True, part=WINDOWS, because=ADDRESS),
+        Case(windows_others, windows, tcp=8080, open=False, part=WINDOWS, because=NO_ADDRESS),
+        Case(elsewhere, linux_clients, tcp=8080, open=True, because="no policy selects clients"),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -1,24 +1,37 @@
 """A rule with a namespace selector and a pod selector admits what both select; neither of them is enough."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, either_policy_api, other, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import either_policy_api, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: ingress by both selectors, {server_os} server")]
+LINUX = "linux server"
+WINDOWS = "windows server"
+BOTH = "the rule's namespace selector selects their namespace, and its pod selector their label"
+NOT_THE_NAMESPACE = "their label is one that the rule selects, and their namespace is not"
+NOT_THE_LABEL = "their namespace is one that the rule selects, and their label is not"
 
 
-@each_os("server_os")
 @either_policy_api("ingress_by_both_selectors")
+@verifies("POL-1", part="{policy}: ingress by both selectors, linux server")
+@verifies("POL-1", part="{policy}: ingress by both selectors, windows server")
 def test_only_what_both_selectors_select_enters(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    friends = pods.elsewhere(server_os)
-    foes = pods.elsewhere(other(server_os))
-    strangers = pods.clients(server_os) + foes
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    filled = policy.filled(server=servers, foe=foes)
-    closed = strangers.to(servers).tcp(8080)
-    because = "the strangers have the friends' label in another namespace, or another label in the friends' namespace"
-    expect.change(filled, open=opened, closed=closed, because=because)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    linux_elsewhere = pods.elsewhere("linux")
+    windows_elsewhere = pods.elsewhere("windows")
+    linux_here = pods.clients("linux")
+    windows_here = pods.clients("windows")
+    expect.change(
+        policy.filled(server=linux, foe=windows_elsewhere),
+        policy.filled(server=windows, foe=linux_elsewhere),
+        Case(linux_elsewhere, linux, tcp=8080, open=True, part=LINUX, because=BOTH),
+        Case(linux_here, linux, tcp=8080, open=False, part=LINUX, because=NOT_THE_NAMESPACE),
+        Case(windows_elsewhere, linux, tcp=8080, open=False, part=LINUX, because=NOT_THE_LABEL),
+        Case(windows_elsewhere, windows, tcp=8080, open=True, part=WINDOWS, because=BOTH),
+        Case(windows_here, windows, tcp=8080, open=False, part=WINDOWS, because=NOT_THE_NAMESPACE),
+        Case(linux_elsewhere, windows, tcp=8080, open=False, part=WINDOWS, because=NOT_THE_LABEL),
+        Case(linux_here, windows_here, tcp=8080, open=True, because="no policy selects clients"),
+        Case(windows_here, linux_here, tcp=8080, open=True, because="no policy selects clients"),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -1,23 +1,27 @@
 """Ingress rules with a protocol and a port open that port of that protocol to everybody, and nothing else."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import about, each_os, either_policy_api, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import about, either_policy_api, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} server")]
+LINUX = "linux server"
+WINDOWS = "windows server"
+NAMED = "the rules allow TCP 80 and UDP 8080 from anywhere"
+NOT_NAMED = "TCP 8080 has the protocol of the one rule and the port of the other"
 
 
 @about("tcp", "udp")
-@each_os("server_os")
 @either_policy_api("ingress_by_port")
-def test_only_the_allowed_port_is_open(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
+@verifies("POL-1", part="{policy}: ingress by port, linux server")
+@verifies("POL-1", part="{policy}: ingress by port, windows server")
+def test_only_the_allowed_port_is_open(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers = pods.servers(server_os)
-    filled = policy.filled(server=servers)
-    ways = clients.to(servers)
-    because = "the rules allow TCP 80 and UDP 8080 from anywhere: TCP 8080 has one's protocol and the other's port"
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
     expect.change(
-        filled, open=[*ways.tcp(80), *ways.udp(8080)], closed=ways.tcp(8080), because=because
+        policy.filled(server=linux + windows),
+        Case(clients, linux, tcp=80, udp=8080, open=True, part=LINUX, because=NAMED),
+        Case(clients, linux, tcp=8080, open=False, part=LINUX, because=NOT_NAMED),
+        Case(clients, windows, tcp=80, udp=8080, open=True, part=WINDOWS, because=NAMED),
+        Case(clients, windows, tcp=8080, open=False, part=WINDOWS, because=NOT_NAMED),
     )
     expect.removed(policy, because="without a policy everything is allowed")

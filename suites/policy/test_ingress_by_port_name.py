@@ -1,7 +1,10 @@
 """A rule that names a port opens the port that a Linux pod calls so; Windows skips such rules (XPOL-4)."""
 
-from conformance.fixtures import Expect, Policy, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies
+
+NAMED = "the pods call TCP 8080 echo, and the one rule allows TCP to echo"
+NOT_NAMED = "the pods call neither TCP 80 nor UDP 8080 echo"
 
 
 @about("tcp", "udp")
@@ -12,10 +15,9 @@ def test_only_the_port_of_that_name_is_open(
 ) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
     servers = pods.servers("linux")
-    filled = policy.filled(server=servers)
-    ways = clients.to(servers)
-    because = "the pods call TCP 8080 echo; TCP 80 and UDP 8080 have no name there"
     expect.change(
-        filled, open=ways.tcp(8080), closed=[*ways.tcp(80), *ways.udp(8080)], because=because
+        policy.filled(server=servers),
+        Case(clients, servers, tcp=8080, open=True, because=NAMED),
+        Case(clients, servers, tcp=80, udp=8080, open=False, because=NOT_NAMED),
     )
     expect.removed(policy, because="without a policy everything is allowed")

@@ -3,25 +3,31 @@
 Rules for service accounts are for the pods that have them.
 """
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import about, each_os, manifest, needs, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import about, manifest, needs, verifies
 
-pytestmark = [needs(calico_policy=True), manifest("policy/calico/ingress_by_range.yaml")]
+LINUX = "linux server"
+WINDOWS = "windows server"
+LAST = "80 is the last port of a range that is open to the account of all pods"
+BETWEEN = "8080 lies between two ranges, next to each, and is open to an account that no pod has"
 
 
 @about("tcp")
-@each_os("server_os")
-@verifies("POL-1", part="calico: ingress by range, {server_os} server")
+@needs(calico_policy=True)
+@manifest("policy/calico/ingress_by_range.yaml")
+@verifies("POL-1", part="calico: ingress by range, linux server")
+@verifies("POL-1", part="calico: ingress by range, windows server")
 def test_only_the_ports_of_the_ranges_are_open(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers = pods.servers(server_os)
-    filled = policy.filled(server=servers)
-    ways = clients.to(servers)
-    because = (
-        "80 is the last port of a range for the account of all pods; 8080 lies between two of them, one beyond the "
-        "first and one before the other, and is open to an account that no pod has"
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    expect.change(
+        policy.filled(server=linux + windows),
+        Case(clients, linux, tcp=80, open=True, part=LINUX, because=LAST),
+        Case(clients, linux, tcp=8080, open=False, part=LINUX, because=BETWEEN),
+        Case(clients, windows, tcp=80, open=True, part=WINDOWS, because=LAST),
+        Case(clients, windows, tcp=8080, open=False, part=WINDOWS, because=BETWEEN),
     )
-    expect.change(filled, open=ways.tcp(80), closed=ways.tcp(8080), because=because)
     expect.removed(policy, because="without a policy everything is allowed")

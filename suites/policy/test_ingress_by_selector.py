@@ -1,27 +1,39 @@
 """An ingress rule with a pod selector admits the pods that it selects, by TCP and UDP, and nobody else.
 
-Nobody else are other pods, and in another namespace pods with the same labels on the friends' own nodes.
+Nobody else are other pods, and in another namespace pods with the same labels on the allowed clients' own nodes.
 """
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import about, directions, either_policy_api, other, verifies
+from conformance.fixtures import OS, Case, Expect, Policy, WorkerPods
+from conformance.marks import about, each_os, either_policy_api, other, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os} to {server_os}")]
+TO_LINUX = "to linux"
+TO_WINDOWS = "to windows"
+LABEL = "the one rule allows this label, in the policy's own namespace"
+NO_LABEL = "no rule allows this label"
+ELSEWHERE = "the rule does not select pods of another namespace, whatever their labels"
 
 
 @about("tcp", "udp")
-@directions()
+@each_os("client_os")
 @either_policy_api("ingress_by_selector")
+@verifies("POL-1", part="{policy}: ingress by selector, {client_os} to linux")
+@verifies("POL-1", part="{policy}: ingress by selector, {client_os} to windows")
 def test_only_the_selected_client_enters(
-    pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS, server_os: OS
+    pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS
 ) -> None:
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    friends = pods.clients(client_os)
-    strangers = pods.clients(other(client_os)) + pods.elsewhere(client_os)
-    filled = policy.filled(server=servers, friend=friends)
-    opened = [*friends.to(servers).tcp_and_udp(8080), *strangers.to(bystanders).tcp(8080)]
-    closed = strangers.to(servers).tcp_and_udp(8080)
-    because = "the one rule allows the label of the friends, in the policy's own namespace"
-    expect.change(filled, open=opened, closed=closed, because=because)
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    allowed = pods.clients(client_os)
+    others = pods.clients(other(client_os))
+    away = pods.elsewhere(client_os)
+    expect.change(
+        policy.filled(server=linux + windows, friend=allowed),
+        Case(allowed, linux, tcp=8080, udp=8080, open=True, part=TO_LINUX, because=LABEL),
+        Case(others, linux, tcp=8080, udp=8080, open=False, part=TO_LINUX, because=NO_LABEL),
+        Case(away, linux, tcp=8080, udp=8080, open=False, part=TO_LINUX, because=ELSEWHERE),
+        Case(allowed, windows, tcp=8080, udp=8080, open=True, part=TO_WINDOWS, because=LABEL),
+        Case(others, windows, tcp=8080, udp=8080, open=False, part=TO_WINDOWS, because=NO_LABEL),
+        Case(away, windows, tcp=8080, udp=8080, open=False, part=TO_WINDOWS, because=ELSEWHERE),
+        Case(others + away, allowed, tcp=8080, open=True, because="no policy selects clients"),
+    )
     expect.removed(policy, because="without a policy everything is allowed")

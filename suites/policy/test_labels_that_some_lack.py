@@ -4,13 +4,19 @@ policy's own namespace, and a port's name is of each Linux pod the number that i
 Each is about ports of its own of the same servers, so that all are asked about under one change.
 """
 
-from conformance.fixtures import Expect, Paths, Policy, Relabel, Sides, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
 
 LACKING = "a label that some pods lack"
 CALLED = "ingress by a port's name of two numbers, linux servers"
-ACCOUNT = "calico: accounts of one name in two namespaces"
-MEANT = "what lacks a label has another, accounts are of the own namespace, and names of ports of each pod"
+ACCOUNT = "accounts of one name in two namespaces"
+NO_LABEL = "one rule opens 8081 to all but guests, and these pods have no label of guests"
+GUESTS = "one rule opens 8081 to all but guests, and these pods have the label of guests"
+NAMED = "one rule opens the port that each pod calls by the rule's name"
+NOT_NAMED = "the pod calls another number by the rule's name, or its UDP port has no name"
+OWN = "one rule opens 8082 to an account of the policy's namespace, which these pods have"
+FOREIGN = "these pods have an account of that name in another namespace"
+REMOVED = "without a policy everything is allowed"
 
 
 @about("tcp", "udp")
@@ -18,23 +24,24 @@ MEANT = "what lacks a label has another, accounts are of the own namespace, and 
 @verifies("POL-1", part=f"kubernetes: {LACKING}", provisional=True)
 @verifies("POL-1", part=f"kubernetes: {CALLED}", provisional=True)
 def test_who_lacks_the_label_differs_from_who_has_it_and_a_name_is_each_pods_own_port(
-    pods: WorkerPods, policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
+    pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect
 ) -> None:
-    guests = sides.strangers
-    friends = sides.friends.to(sides.servers)
-    eights = guests.to(pods.clients("linux"))
-    linux = guests.to(sides.at("linux"))
+    client = pods.clients("linux").one_per_os()
+    guests = pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    clients = pods.clients("linux")
+    linux = pods.servers("linux")
     relabel.label_as_guest(*guests)
-    label = Paths(open=friends.tcp_and_udp(8081), closed=guests.to(sides.servers).tcp_and_udp(8081))
-    named = Paths(
-        open=[*eights.tcp(8080), *linux.tcp(80)], closed=[*linux.tcp(8080), *eights.udp(8080)]
-    )
-    expect.changes(
+    expect.change(
         policy,
-        parts={f"kubernetes: {LACKING}": label, f"kubernetes: {CALLED}": named},
-        because=MEANT,
+        Case(client, servers, tcp=8081, udp=8081, open=True, part=LACKING, because=NO_LABEL),
+        Case(guests, servers, tcp=8081, udp=8081, open=False, part=LACKING, because=GUESTS),
+        Case(guests, clients, tcp=8080, open=True, part=CALLED, because=NAMED),
+        Case(guests, linux, tcp=80, open=True, part=CALLED, because=NAMED),
+        Case(guests, linux, tcp=8080, open=False, part=CALLED, because=NOT_NAMED),
+        Case(guests, clients, udp=8080, open=False, part=CALLED, because=NOT_NAMED),
     )
-    expect.removed(policy, because="without a policy everything is allowed")
+    expect.removed(policy, because=REMOVED)
 
 
 @about("tcp", "udp")
@@ -42,24 +49,27 @@ def test_who_lacks_the_label_differs_from_who_has_it_and_a_name_is_each_pods_own
 @manifest("policy/members/all_but_guests.yaml")
 @verifies("POL-1", part=f"calico: {LACKING}", provisional=True)
 @verifies("POL-1", part=f"calico: {CALLED}", provisional=True)
-@verifies("POL-1", part=ACCOUNT, provisional=True)
+@verifies("POL-1", part=f"calico: {ACCOUNT}", provisional=True)
 def test_who_lacks_the_label_differs_by_calico_too_and_an_account_of_another_namespace_is_another(
-    pods: WorkerPods, policy: Policy, sides: Sides, relabel: Relabel, expect: Expect
+    pods: WorkerPods, policy: Policy, relabel: Relabel, expect: Expect
 ) -> None:
-    guests = sides.strangers
-    friends = sides.friends.to(sides.servers)
-    away = pods.elsewhere("windows")
-    eights = (guests + away).to(pods.clients("linux"))
-    linux = guests.to(sides.at("linux"))
+    client = pods.clients("linux").one_per_os()
+    guests = pods.clients("windows")
+    elsewhere = pods.elsewhere("windows")
+    both = guests + elsewhere
+    servers = pods.servers("linux") + pods.servers("windows")
+    clients = pods.clients("linux")
+    linux = pods.servers("linux")
     relabel.label_as_guest(*guests)
-    label = Paths(open=friends.tcp_and_udp(8081), closed=guests.to(sides.servers).tcp_and_udp(8081))
-    named = Paths(
-        open=[*eights.tcp(8080), *linux.tcp(80)], closed=[*linux.tcp(8080), *eights.udp(8080)]
-    )
-    own = Paths(open=friends.tcp_and_udp(8082), closed=away.to(sides.servers).tcp_and_udp(8082))
-    expect.changes(
+    expect.change(
         policy,
-        parts={f"calico: {LACKING}": label, f"calico: {CALLED}": named, ACCOUNT: own},
-        because=MEANT,
+        Case(client, servers, tcp=8081, udp=8081, open=True, part=LACKING, because=NO_LABEL),
+        Case(guests, servers, tcp=8081, udp=8081, open=False, part=LACKING, because=GUESTS),
+        Case(both, clients, tcp=8080, open=True, part=CALLED, because=NAMED),
+        Case(guests, linux, tcp=80, open=True, part=CALLED, because=NAMED),
+        Case(guests, linux, tcp=8080, open=False, part=CALLED, because=NOT_NAMED),
+        Case(both, clients, udp=8080, open=False, part=CALLED, because=NOT_NAMED),
+        Case(client, servers, tcp=8082, udp=8082, open=True, part=ACCOUNT, because=OWN),
+        Case(elsewhere, servers, tcp=8082, udp=8082, open=False, part=ACCOUNT, because=FOREIGN),
     )
-    expect.removed(policy, because="without a policy everything is allowed")
+    expect.removed(policy, because=REMOVED)

@@ -1,14 +1,18 @@
 """Rules with thousands of addresses are enforced, wherever among them one stands; HNS takes 4,000 in one of its own.
 
-Three rules share a change, each for a set and a port of its own: the friend is the 4,000th of the first set, the first
+Three rules share a change, each for a set and a port of its own: the client is the 4,000th of the first set, the first
 that is one too many for a rule of HNS in the second, and the last in the third.
 """
 
-from conformance.fixtures import Expect, Paths, Policy, Sides
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 SIZE = 4_500
-FULL, NEXT, LAST = (f"address {place} of {SIZE}" for place in (4_000, 4_001, SIZE))
+FULL = f"address 4000 of {SIZE}"
+NEXT = f"address 4001 of {SIZE}"
+LAST = f"address {SIZE} of {SIZE}"
+IN_THE_SET = "the set of this port's rule has the client's address"
+NOT_IN_THE_SET = "the set of this port's rule has no address of these clients"
 
 
 @manifest("policy/limits/network_set.yaml")
@@ -16,18 +20,21 @@ FULL, NEXT, LAST = (f"address {place} of {SIZE}" for place in (4_000, 4_001, SIZ
 @verifies("XPOL-10", part=NEXT, alone_on="windows")
 @verifies("XPOL-10", part=LAST, alone_on="windows")
 def test_one_of_thousands_enters_and_others_do_not(
-    policy: Policy, sides: Sides, expect: Expect, own_nodes: tuple[str, ...]
+    pods: WorkerPods, policy: Policy, expect: Expect, own_nodes: tuple[str, ...]
 ) -> None:
-    here = sides.on(own_nodes, "windows")
-    because = "the client's address is one of the set's, and the others' is none"
-    full = here.crowd(4_000, SIZE)
-    following = here.crowd(4_001, SIZE)
-    last = here.crowd(SIZE, SIZE)
-    filled = policy.filled(first=full, second=following, third=last)
-    first, second, third = map(here.friends.to(here.servers).tcp, (8080, 8083, 8084))
-    theirs, others, rest = map(here.strangers.to(here.servers).tcp, (8080, 8083, 8084))
-    parts = {
-        FULL: Paths(open=[*first, *here.beside], closed=theirs),
-        NEXT: Paths(open=second, closed=others),
-    }
-    expect.changes(filled, parts={**parts, LAST: Paths(open=third, closed=rest)}, because=because)
+    servers = pods.servers("windows").at(*own_nodes)
+    client = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
+    full = client.in_crowd(4_000, SIZE)
+    following = client.in_crowd(4_001, SIZE)
+    last = client.in_crowd(SIZE, SIZE)
+    expect.change(
+        policy.filled(first=full, second=following, third=last),
+        Case(client, servers, tcp=8080, open=True, part=FULL, because=IN_THE_SET),
+        Case(others, servers, tcp=8080, open=False, part=FULL, because=NOT_IN_THE_SET),
+        Case(client, servers, tcp=8083, open=True, part=NEXT, because=IN_THE_SET),
+        Case(others, servers, tcp=8083, open=False, part=NEXT, because=NOT_IN_THE_SET),
+        Case(client, servers, tcp=8084, open=True, part=LAST, because=IN_THE_SET),
+        Case(others, servers, tcp=8084, open=False, part=LAST, because=NOT_IN_THE_SET),
+        Case(others, client, tcp=8080, udp=8080, open=True, because="no policy selects clients"),
+    )

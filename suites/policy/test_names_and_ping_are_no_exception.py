@@ -1,7 +1,9 @@
 """Calico's default deny closes what clusters often need, too: port 53, by TCP and by UDP, and ping."""
 
-from conformance.fixtures import Beyond, Expect, Policy, WorkerPods
+from conformance.fixtures import Beyond, Case, Expect, Policy, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
+
+NO_EXCEPTION = "a policy without rules makes no exception"
 
 
 @about("tcp", "udp")
@@ -11,12 +13,15 @@ from conformance.marks import about, manifest, needs, verifies
 def test_who_reaches_nobody_reaches_port_53_no_more_and_pings_nobody(
     pods: WorkerPods, policy: Policy, expect: Expect, beyond: Beyond
 ) -> None:
-    servers = pods.servers("linux")
-    bystanders = pods.servers("windows")
-    ways = (pods.clients("linux") + pods.clients("windows")).to(servers)
-    beyond.before(ways.one_per_build())
-    opened = bystanders.to(servers).tcp_and_udp(53)
-    because = "a policy without rules makes no exception"
-    expect.change(policy.filled(), open=opened, closed=ways.tcp_and_udp(53), because=because)
-    beyond.ping(ways.one_per_build(), because=because, want=False)
+    clients = pods.clients("linux") + pods.clients("windows")
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    pings = clients.to(linux).one_per_build()
+    beyond.before(pings)
+    expect.change(
+        policy.filled(),
+        Case(clients, linux, tcp=53, udp=53, open=False, because=NO_EXCEPTION),
+        Case(windows, linux, tcp=53, udp=53, open=True, because="no policy selects servers"),
+    )
+    beyond.ping(pings, because=NO_EXCEPTION, want=False)
     expect.removed(policy, because="without a policy everything is allowed")

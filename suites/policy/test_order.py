@@ -1,40 +1,52 @@
 """Of two Calico policies that speak of the same traffic the one with the lower order decides."""
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, manifest, needs, other, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import manifest, needs, verifies
 
 pytestmark = [needs(calico_policy=True)]
 
+LINUX = "linux server"
+WINDOWS = "windows server"
+ALLOWED_FIRST = "order 10 allows these clients, before order 20 denies everybody"
+DENIED_AFTER = "order 10 is not about these clients, and order 20 denies everybody"
+DENIED_FIRST = "order 10 denies these clients, before order 20 allows everybody"
+ALLOWED_AFTER = "order 10 is not about these clients, and order 20 allows everybody"
+REMOVED = "without a policy everything is allowed"
 
-@each_os("server_os")
-@verifies("POL-1", part="calico: allow before deny, {server_os} server")
+
+@verifies("POL-1", part="calico: allow before deny, linux server")
+@verifies("POL-1", part="calico: allow before deny, windows server")
 @manifest("policy/calico/allow_before_deny.yaml")
-def test_an_allow_of_lower_order_wins(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    friends = pods.clients(server_os)
-    strangers = pods.clients(other(server_os))
-    filled = policy.filled(server=servers, friend=friends)
-    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    because = "order 10 allows the friends, order 20 denies everybody"
-    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=because)
-    expect.removed(policy, because="without a policy everything is allowed")
+def test_an_allow_of_lower_order_wins(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    linux_clients = pods.clients("linux")
+    windows_clients = pods.clients("windows")
+    expect.change(
+        policy.filled(server=linux, friend=linux_clients),
+        policy.filled(server=windows, friend=windows_clients),
+        Case(linux_clients, linux, tcp=8080, open=True, part=LINUX, because=ALLOWED_FIRST),
+        Case(windows_clients, linux, tcp=8080, open=False, part=LINUX, because=DENIED_AFTER),
+        Case(windows_clients, windows, tcp=8080, open=True, part=WINDOWS, because=ALLOWED_FIRST),
+        Case(linux_clients, windows, tcp=8080, open=False, part=WINDOWS, because=DENIED_AFTER),
+    )
+    expect.removed(policy, because=REMOVED)
 
 
-@each_os("server_os")
-@verifies("POL-1", part="calico: deny before allow, {server_os} server")
+@verifies("POL-1", part="calico: deny before allow, linux server")
+@verifies("POL-1", part="calico: deny before allow, windows server")
 @manifest("policy/calico/deny_before_allow.yaml")
-def test_a_deny_of_lower_order_wins(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
-    servers = pods.servers(server_os)
-    bystanders = pods.servers(other(server_os))
-    foes = pods.clients(server_os)
-    others = pods.clients(other(server_os))
-    filled = policy.filled(server=servers, friend=foes)
-    opened = [*others.to(servers).tcp(8080), *foes.to(bystanders).tcp(8080)]
-    because = "order 10 denies these clients, order 20 allows everybody"
-    expect.change(filled, open=opened, closed=foes.to(servers).tcp(8080), because=because)
-    expect.removed(policy, because="without a policy everything is allowed")
+def test_a_deny_of_lower_order_wins(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    linux_clients = pods.clients("linux")
+    windows_clients = pods.clients("windows")
+    expect.change(
+        policy.filled(server=linux, friend=linux_clients),
+        policy.filled(server=windows, friend=windows_clients),
+        Case(linux_clients, linux, tcp=8080, open=False, part=LINUX, because=DENIED_FIRST),
+        Case(windows_clients, linux, tcp=8080, open=True, part=LINUX, because=ALLOWED_AFTER),
+        Case(windows_clients, windows, tcp=8080, open=False, part=WINDOWS, because=DENIED_FIRST),
+        Case(linux_clients, windows, tcp=8080, open=True, part=WINDOWS, because=ALLOWED_AFTER),
+    )
+    expect.removed(policy, because=REMOVED)

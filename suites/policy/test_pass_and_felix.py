@@ -1,26 +1,29 @@
 """Policies that are allowed do not end Felix, which programs those of every pod on its node."""
 
-from conformance.fixtures import EndingPolicy, Policy, Sides, WorkerPods
+from conformance.fixtures import Case, EndingPolicy, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
-BECAUSE = (
-    "the first tier passes TCP 8080, by which the next one lets the friend in, and nobody else"
-)
+ALLOWED = "the first tier passes TCP 8080, by which the next one lets this client in"
+NOT_ALLOWED = "the first tier passes TCP 8080, by which the next one lets no other client in"
 BACK = "once those policies are gone Felix has nothing to end by, and follows others"
 
 
 @manifest("policy/limits/pass_and_highest_port.yaml")
 @verifies("XPOL-22")
 def test_felix_outlives_a_pass_with_the_highest_port_of_the_next_tier(
-    pods: WorkerPods, policy: Policy, sides: Sides, ending_policy: EndingPolicy, own_node: str
+    pods: WorkerPods, policy: Policy, ending_policy: EndingPolicy, own_node: str
 ) -> None:
-    here = sides.on([own_node], "windows")
-    server = here.servers.first
-    seat = pods.seat_of(here.servers.first)
-    opened = [*here.friends.to([server]).tcp(8080), *here.strangers.to(here.friends).tcp(8080)]
-    closed = here.strangers.to([server]).tcp(8080)
-    ending = policy.filled(seat=seat, friend=here.friends, highest=8080)
-    harmless = policy.filled(seat=seat, friend=here.friends, highest=8089)
+    server = pods.servers("windows").at(own_node).first
+    allowed = pods.clients("linux").one_per_os()
+    others = pods.clients("windows")
+    seat = pods.seat_of(server)
     ending_policy.outlived(
-        server, policy, ending, harmless, open=opened, closed=closed, because=BECAUSE, back=BACK
+        server,
+        policy,
+        policy.filled(seat=seat, friend=allowed, highest=8080),
+        policy.filled(seat=seat, friend=allowed, highest=8089),
+        Case(allowed, server, tcp=8080, open=True, because=ALLOWED),
+        Case(others, server, tcp=8080, open=False, because=NOT_ALLOWED),
+        Case(others, allowed, tcp=8080, open=True, because="no policy selects this client"),
+        back=BACK,
     )

@@ -1,22 +1,33 @@
 """A staged policy is planned and not enforced: what it would deny passes, by the policy that is enforced."""
 
-from conformance.fixtures import OS, Expect, Policy, Sides, WorkerPods
-from conformance.marks import each_os, manifest, needs, verifies
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
+from conformance.marks import manifest, needs, verifies
 
 pytestmark = [needs(calico_policy=True)]
 
+LINUX = "linux server"
+WINDOWS = "windows server"
+STAGED = "the policy that is enforced allows everybody, and the one before it is staged"
+STAGED_GLOBAL = (
+    "the policy that is enforced allows everybody, and the global one before it is staged"
+)
+STAGED_KUBERNETES = (
+    "the policy that is enforced allows everybody, and the Kubernetes one before it is staged"
+)
+NOT_SELECTED = "no policy selects this client, staged or not"
 
-@each_os("server_os")
+
 @manifest("policy/calico/staged_deny.yaml")
-@verifies("XPOL-14", part="{server_os} server")
-def test_a_staged_deny_denies_nothing(
-    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
-) -> None:
+@verifies("XPOL-14", part="linux server")
+@verifies("XPOL-14", part="windows server")
+def test_a_staged_deny_denies_nothing(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    servers = pods.servers(server_os)
-    because = "the policy that is enforced allows everybody, and the one before it is staged"
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
     expect.change(
-        policy.filled(server=servers), open=clients.to(servers).tcp(8080), because=because
+        policy.filled(server=linux + windows),
+        Case(clients, linux, tcp=8080, open=True, part=LINUX, because=STAGED),
+        Case(clients, windows, tcp=8080, open=True, part=WINDOWS, because=STAGED),
     )
     policy.remove()
 
@@ -24,18 +35,30 @@ def test_a_staged_deny_denies_nothing(
 @needs(v3_api=True)
 @manifest("policy/limits/staged_global.yaml")
 @verifies("XPOL-14", part="StagedGlobalNetworkPolicy", provisional=True)
-def test_a_staged_global_deny_denies_nothing(policy: Policy, sides: Sides, expect: Expect) -> None:
-    because = "the policy that is enforced allows everybody, and the global one before it is staged"
-    expect.change(policy.filled(), open=[*sides.opened, *sides.closed], because=because)
+def test_a_staged_global_deny_denies_nothing(
+    pods: WorkerPods, policy: Policy, expect: Expect
+) -> None:
+    client = pods.clients("linux").one_per_os()
+    clients = client + pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    expect.change(
+        policy.filled(),
+        Case(clients, servers, tcp=8080, udp=8080, open=True, because=STAGED_GLOBAL),
+        Case(clients, client, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    )
 
 
 @needs(v3_api=True)
 @manifest("policy/limits/staged_kubernetes.yaml")
 @verifies("XPOL-14", part="StagedKubernetesNetworkPolicy", provisional=True)
 def test_a_staged_kubernetes_policy_denies_nothing(
-    policy: Policy, sides: Sides, expect: Expect
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    because = (
-        "the policy that is enforced allows everybody, and the Kubernetes one before it is staged"
+    client = pods.clients("linux").one_per_os()
+    clients = client + pods.clients("windows")
+    servers = pods.servers("linux") + pods.servers("windows")
+    expect.change(
+        policy.filled(),
+        Case(clients, servers, tcp=8080, udp=8080, open=True, because=STAGED_KUBERNETES),
+        Case(clients, client, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
     )
-    expect.change(policy.filled(), open=[*sides.opened, *sides.closed], because=because)

@@ -1,7 +1,11 @@
 """A rule that names a Service is about all addresses of its EndpointSlices, ready or not."""
 
-from conformance.fixtures import Expect, Policy, Services, UnreadyServers, WorkerPods
+from conformance.fixtures import Case, Expect, Policy, Services, UnreadyServers, WorkerPods
 from conformance.marks import manifest, verifies
+
+UNREADY = "EndpointSlices have every backend, and the rule asks for none to be ready"
+READY = "the rule allows this backend of the Service"
+NO_BACKEND = "the one rule allows the Service's backends alone"
 
 
 @manifest("policy/limits/egress_to_a_service.yaml")
@@ -14,13 +18,12 @@ def test_a_backend_that_is_not_ready_is_reached(
     expect: Expect,
 ) -> None:
     clients = pods.clients("linux").one_per_os() + pods.clients("windows")
-    backends = pods.servers("linux").one_per_os()
-    unready = [unready_servers.beside(backends)]
-    strangers = pods.servers("windows").one_per_os()
-    ways = clients.to(unready).tcp(8080)
-    filled = policy.filled(service=services.spread(backends + unready).name)
-    because = "EndpointSlices have every backend, and the rule asks for none to be ready"
+    ready = pods.servers("linux").one_per_os()
+    unready = unready_servers.beside(ready)
+    no_backends = pods.servers("windows").one_per_os()
     expect.limitation(
-        filled, as_documented={"open": ways}, lifted={"closed": ways},
-        witness={"open": clients.to(backends).tcp(8080), "closed": clients.to(strangers).tcp(8080)}, because=because,
-    )  # fmt: skip
+        policy.filled(service=services.spread([*ready, unready]).name),
+        Case(clients, unready, tcp=8080, open=True, because=UNREADY),
+        Case(clients, ready, tcp=8080, open=True, witness=True, because=READY),
+        Case(clients, no_backends, tcp=8080, open=False, witness=True, because=NO_BACKEND),
+    )

@@ -4,12 +4,24 @@ Kubernetes' policy is about servers and Calico's about the clients on their node
 one API, of one way or of one protocol alone shows.
 """
 
-from conformance.fixtures import OS, Expect, Felix, Newcomers, Policy, Sides, Throughout, WorkerPods
-from conformance.marks import each_os, manifest, needs, verifies
+from conformance.fixtures import (
+    OS,
+    Case,
+    Expect,
+    Felix,
+    Newcomers,
+    Policy,
+    Throughout,
+    WorkerPods,
+)
+from conformance.marks import each_os, manifest, needs, other, verifies
 
-ALONE = "one rule lets the friend in, and one out to it"
+IN = "one rule lets this client in"
+NOT_IN = "no rule lets these pods in"
+OUT = "one rule lets these pods out to this client"
+NOT_OUT = "no rule lets these pods out to others"
+NOT_SELECTED = "no policy selects these pods"
 STAYS = "what Felix has programmed stays in its node's data plane without it"
-NEW = "the new pods have the selected labels, and Felix was ready before they came"
 
 
 @each_os("os")
@@ -22,7 +34,6 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     *,
     pods: WorkerPods,
     policy: Policy,
-    sides: Sides,
     felix: Felix,
     newcomers: Newcomers,
     throughout: Throughout,
@@ -30,23 +41,40 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     own_nodes: tuple[str, ...],
     os: OS,
 ) -> None:
-    here = sides.under_both_apis(pods, own_nodes, os)
-    servers = pods.servers(os)
-    clients = pods.clients(os)
-    policies = policy.filled(server=servers, client=clients, friend=here.friends)
-    expect.base(policies, open=here.open_both_ways, closed=here.closed_both_ways, because=ALONE)
-    throughout.closed_while(
-        lambda: felix.restart_together(own_nodes),
-        closed=[here.closed_both_ways],
-        beside=[here.open_both_ways],
-        because=STAYS,
+    servers = pods.servers(os).at(*own_nodes)
+    clients = pods.clients(os).at(*own_nodes)
+    selected = servers + clients
+    allowed = pods.clients(other(os)).one_per_os()
+    away = pods.away(os).at(*own_nodes)
+    stranger = pods.servers(other(os)).one_per_os()
+    cases = [
+        Case(allowed, selected, tcp=8080, udp=8080, open=True, because=IN),
+        Case(allowed, servers, tcp=8081, udp=8081, open=True, because=IN),
+        Case(away, servers, tcp=8081, udp=8081, on="same node", open=False, because=NOT_IN),
+        Case(away, clients, tcp=8080, udp=8080, on="same node", open=False, because=NOT_IN),
+        Case(stranger, selected, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(selected, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(selected, away, tcp=8080, udp=8080, on="same node", open=False, because=NOT_OUT),
+        Case(selected, stranger, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(away + stranger, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    ]
+    expect.base(
+        policy.filled(server=pods.servers(os), client=pods.clients(os), friend=allowed), *cases
     )
-    guests, new = newcomers.beside(here.servers)
-    both = here.joined_by(new)
-    through = guests.to(here.strangers).tcp_and_udp(8080)
+    throughout.closed_while(lambda: felix.restart_together(own_nodes), *cases, because=STAYS)
+    guests, new = newcomers.beside(selected)
+    new_servers = new.playing("server")
+    new_clients = new.playing("client")
     expect.matrix(
-        open=[*both.open_both_ways, *through],
-        closed=both.closed_both_ways,
+        *cases,
+        Case(allowed, new, tcp=8080, udp=8080, open=True, because=IN),
+        Case(allowed, new_servers, tcp=8081, udp=8081, open=True, because=IN),
+        Case(away, new_servers, tcp=8081, udp=8081, on="same node", open=False, because=NOT_IN),
+        Case(away, new_clients, tcp=8080, udp=8080, on="same node", open=False, because=NOT_IN),
+        Case(stranger, new, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(new, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(new, away, tcp=8080, udp=8080, on="same node", open=False, because=NOT_OUT),
+        Case(new, stranger, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(guests, away + stranger, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
         new=guests + new,
-        because=NEW,
     )

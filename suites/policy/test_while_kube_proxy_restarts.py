@@ -5,17 +5,21 @@ Kubernetes' policy is about a server and Calico's about the client on its node, 
 
 from conformance.fixtures import (
     OS,
+    Case,
     Expect,
     KubeProxy,
     Policy,
     Services,
-    Sides,
     Throughout,
     WorkerPods,
 )
-from conformance.marks import each_os, manifest, needs, verifies
+from conformance.marks import each_os, manifest, needs, other, verifies
 
-ALONE = "one rule lets the friend in, and one out to it"
+IN = "one rule lets this client in"
+NOT_IN = "no rule lets these pods in"
+OUT = "one rule lets these pods out to this client"
+NOT_OUT = "no rule lets these pods out to others"
+NOT_SELECTED = "no policy selects these pods"
 STAYS = "kube-proxy programs Services, and no policy"
 BACK = "kube-proxy has programmed its node's Services anew"
 
@@ -30,7 +34,6 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     *,
     pods: WorkerPods,
     policy: Policy,
-    sides: Sides,
     services: Services,
     kube_proxy: KubeProxy,
     throughout: Throughout,
@@ -38,18 +41,32 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     own_node: str,
     os: OS,
 ) -> None:
-    here = sides.under_both_apis(pods, [own_node], os, strangers=pods.elsewhere(os))
-    named = (
-        pods.elsewhere(os).at(own_node).to(here.friends + here.strangers).through(services.by_name)
+    server = pods.servers(os).at(own_node)
+    client = pods.clients(os).at(own_node)
+    selected = server + client
+    allowed = pods.clients(other(os)).one_per_os()
+    elsewhere = pods.elsewhere(os)
+    stranger = pods.servers(other(os)).one_per_os()
+    peers = allowed + elsewhere + stranger
+    named = elsewhere.at(own_node).to(peers).through(services.by_name)
+    cases = [
+        Case(allowed, selected, tcp=8080, udp=8080, open=True, because=IN),
+        Case(allowed, server, tcp=8081, udp=8081, open=True, because=IN),
+        Case(elsewhere, server, tcp=8081, udp=8081, open=False, because=NOT_IN),
+        Case(elsewhere, client, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(stranger, selected, tcp=8080, udp=8080, open=False, because=NOT_IN),
+        Case(selected, allowed, tcp=8080, udp=8080, open=True, because=OUT),
+        Case(selected, elsewhere + stranger, tcp=8080, udp=8080, open=False, because=NOT_OUT),
+        Case(elsewhere + stranger, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
+    ]
+    expect.base(
+        policy.filled(server=pods.servers(os), client=pods.clients(os), friend=allowed),
+        *cases,
+        Case(elsewhere.at(own_node), peers, through=services.by_name, open=True, because=BACK),
     )
-    policies = policy.filled(server=pods.servers(os), client=pods.clients(os), friend=here.friends)
-    opened = here.open_both_ways
-    closed = here.closed_both_ways
-    expect.base(policies, open=[*opened, named], closed=closed, because=ALONE)
     throughout.closed_while(
         lambda: kube_proxy.renew(own_node, lambda: expect.control(named, because=BACK)),
-        closed=[closed],
-        beside=[opened],
+        *cases,
         because=STAYS,
     )
-    expect.matrix(open=opened, closed=closed, because=STAYS)
+    expect.matrix(*cases)

@@ -3,26 +3,29 @@
 The namespace is the worker's second one, so that the policy leaves the pods of its first one open as bystanders.
 """
 
-from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.fixtures import OS, Case, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, other, verifies
 
-pytestmark = [verifies("POL-1", part="{policy}: whole namespace, {server_os} server")]
+LABEL = "the one rule admits this label in any namespace"
+NO_LABEL = "the one rule does not admit this label"
 
 
 @each_os("server_os")
 @either_policy_api("whole_namespace")
+@verifies("POL-1", part="{policy}: whole namespace, {server_os} server")
 def test_friends_of_any_namespace_enter_each_pod_of_the_selected_one(
     pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
 ) -> None:
     servers = pods.elsewhere(server_os)
-    bystanders = pods.servers(other(server_os))
-    friends = pods.clients(other(server_os)) + pods.elsewhere(other(server_os))
-    strangers = pods.clients(server_os) + servers
-    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
-    filled = policy.filled(into=pods.namespace_elsewhere, friend=friends)
-    closed = strangers.to(servers).tcp(8080)
-    because = (
-        "whatever their namespace, the friends have the admitted label, and the strangers do not"
+    not_selected = pods.servers(other(server_os))
+    allowed_here = pods.clients(other(server_os))
+    allowed_there = pods.elsewhere(other(server_os))
+    others = pods.clients(server_os)
+    expect.change(
+        policy.filled(into=pods.namespace_elsewhere, friend=allowed_here),
+        Case(allowed_here, servers, tcp=8080, open=True, because=LABEL),
+        Case(allowed_there, servers, tcp=8080, open=True, because=LABEL),
+        Case(others + servers, servers, tcp=8080, open=False, because=NO_LABEL),
+        Case(others + servers, not_selected, tcp=8080, open=True, because="no policy selects them"),
     )
-    expect.change(filled, open=opened, closed=closed, because=because)
     expect.removed(policy, because="without a policy everything is allowed")

@@ -1,14 +1,16 @@
 """A policy that changes while a node has no Felix is in force there once Felix is ready again."""
 
-from conformance.fixtures import OS, Expect, Felix, Policy, WorkerPods
+from conformance.fixtures import OS, Case, Expect, Felix, Policy, WorkerPods
 from conformance.marks import each_os, manifest, other, verifies
 
 pytestmark = [manifest("policy/kubernetes/ingress_by_selector.yaml")]
 
-WITH_FELIX = "the one rule lets the friend enter, and Felix is there to see it change"
-BECAUSE = (
+ALLOWED = "the one rule lets this client enter, and Felix is there to see it change"
+NOT_ALLOWED = "the one rule does not let these clients enter, and Felix is there to see it change"
+CHANGED = (
     "Felix is ready once it has programmed every policy, and so what changed while there was none"
 )
+NOT_SELECTED = "no policy selects servers of the other system"
 
 
 @each_os("os")
@@ -23,14 +25,26 @@ def test_the_new_friend_enters_and_the_former_one_no_more(
     os: OS,
 ) -> None:
     servers = pods.servers(os).at(*own_nodes)
+    not_selected = pods.server(other(os))
     linux = pods.clients("linux")
     windows = pods.clients("windows")
-    ways = linux.to(servers).tcp(8080)
-    others = windows.to(servers).tcp(8080)
-    beside = (linux + windows).to([pods.server(other(os))]).tcp(8080)
     former = policy.filled(server=servers, friend=linux)
     new = policy.filled(server=servers, friend=windows)
-    expect.under(new, open=[*others, *beside], closed=ways, because=WITH_FELIX)
-    expect.under(former, open=[*ways, *beside], closed=others, because=WITH_FELIX)
+    expect.under(
+        new,
+        Case(windows, servers, tcp=8080, open=True, because=ALLOWED),
+        Case(linux, servers, tcp=8080, open=False, because=NOT_ALLOWED),
+        Case(linux + windows, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
+    )
+    expect.under(
+        former,
+        Case(linux, servers, tcp=8080, open=True, because=ALLOWED),
+        Case(windows, servers, tcp=8080, open=False, because=NOT_ALLOWED),
+        Case(linux + windows, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
+    )
     felix.restart_around(own_nodes, new.apply)
-    expect.matrix(open=[*others, *beside], closed=ways, because=BECAUSE)
+    expect.matrix(
+        Case(windows, servers, tcp=8080, open=True, because=CHANGED),
+        Case(linux, servers, tcp=8080, open=False, because=CHANGED),
+        Case(linux + windows, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
+    )

@@ -33,6 +33,8 @@ SPEAKS_FOR_ITSELF = {
     "vni",
 }
 """Fixtures whose methods are expectations."""
+BY_CASES = {"change", "base", "matrix", "under", "limitation"}
+"""Methods of ``expect`` that are told by cases alone."""
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef]:
@@ -76,8 +78,78 @@ def _in_test(test: ast.FunctionDef) -> Iterator[str]:
             if isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
                 continue
             yield f"{test.name} contains {type(node).__name__}"
-        if _is_expectation(node) and not {"because", "of"} & {word.arg for word in node.keywords}:  # type: ignore[attr-defined]
-            yield f"{test.name} expects something and does not say because="
+    for call in _calls(test):
+        yield from (f"{test.name} {problem}" for problem in _in_call(call))
+    yield from (f"{test.name} {problem}" for problem in _aliases(test))
+
+
+def _calls(node: ast.AST) -> list[ast.Call]:
+    return [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+
+
+def _in_call(call: ast.Call) -> Iterator[str]:
+    said = {word.arg for word in call.keywords}
+    if isinstance(call.func, ast.Name) and call.func.id == "Case":
+        if len(call.args) != 2 or any(isinstance(end, ast.Starred) for end in call.args):
+            yield "has a case that does not name its clients and its servers"
+        for word in ("open", "because"):
+            if word not in said:
+                yield f"has a case that does not say {word}="
+    elif _is_by_cases(call):
+        if not any(isinstance(one, ast.Starred) or _is_case(one) for one in call.args):
+            yield "expects something and names no case"
+        if said & {"open", "closed"}:
+            yield "hides who asks whom in open= or closed=; write a case for each"
+    elif _is_expectation(call) and not {"because", "of"} & said:
+        yield "expects something and does not say because="
+
+
+def _is_case(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Case"
+
+
+def _is_by_cases(call: ast.Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == "expect"
+        and func.attr in BY_CASES
+    )
+
+
+def _aliases(test: ast.FunctionDef) -> Iterator[str]:
+    """Names that are given to methods, which a reader then has to look up."""
+    called = {call.func.id for call in _calls(test) if isinstance(call.func, ast.Name)}
+    for node in ast.walk(test):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            for name in sorted(names & called):
+                yield f"calls a method by another name: {name}"
+
+
+def parts_of(tree: ast.Module) -> Iterator[tuple[str, set[str], set[str]]]:
+    """Each test with the parts that its marks name and those that its cases name."""
+    known: dict[str, object] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
+            known[ast.unparse(node.targets[0])] = _text(node.value, known)
+    for test in tree.body:
+        if isinstance(test, ast.FunctionDef):
+            marks = [mark for mark in test.decorator_list if isinstance(mark, ast.Call)]
+            verified = [mark for mark in marks if getattr(mark.func, "id", "") == "verifies"]
+            cases = [call for call in _calls(test) if _is_case(call)]
+            yield test.name, _named(verified, known), _named(cases, known)
+
+
+def _named(calls: list[ast.Call], known: dict[str, object]) -> set[str]:
+    words = [word for call in calls for word in call.keywords if word.arg == "part"]
+    return {_text(word.value, known) for word in words}
+
+
+def _text(node: ast.expr, known: dict[str, object]) -> str:
+    """The text that a constant of the file, or an expression of such, has."""
+    return str(eval(compile(ast.Expression(node), "suite", "eval"), {}, known))
 
 
 def _is_expectation(node: ast.AST) -> bool:
@@ -94,12 +166,33 @@ def test_a_suite_keeps_the_conventions(path: Path) -> None:
     assert offences(path) == []
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SUITES)))
+def test_parts_that_share_a_test_are_all_decided_by_its_cases(path: Path) -> None:
+    for name, marked, of_cases in parts_of(ast.parse(path.read_text())):
+        if of_cases:
+            unnamed = [part for part in marked if not any(map(part.endswith, of_cases))]
+            unknown = [end for end in of_cases if not any(part.endswith(end) for part in marked)]
+            assert (name, unnamed, unknown) == (name, [], [])
+
+
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
         ("    if pods:\n        expect.reachable(pods, because='x')", "contains If"),
         ("    for pod in pods:\n        pass", "contains For"),
         ("    expect.reachable(pods)", "does not say because="),
+        ("    expect.change(pods)", "names no case"),
+        ("    expect.matrix(open=[pods], closed=[pods], because='x')", "hides who asks whom"),
+        (
+            "    expect.change(Case(pods, pods, tcp=80, open=True))",
+            "case that does not say because=",
+        ),
+        (
+            "    expect.change(Case(pods, pods, tcp=80, because='x'))",
+            "case that does not say open=",
+        ),
+        ("    Case(*pods, open=True, because='x')", "does not name its clients and its servers"),
+        ("    edit = expect.change\n    edit(pods)", "calls a method by another name: edit"),
         ("    client, server = pods.a(), pods.b()", "several values to several names"),
         ("    assert pods", "contains Assert"),
     ],

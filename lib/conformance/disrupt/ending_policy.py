@@ -5,7 +5,7 @@ Where it ends, it starts, meets the policy and ends again, and no policy changes
 the node meanwhile.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from conformance.disrupt.disruptions import Disruptions
 from conformance.disrupt.felix import FELIX_RESTART, Felix
 from conformance.disrupt.healer import Healer
 from conformance.errors import Nonconformance
+from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.traffic import Expect, Policies, Removable
@@ -65,14 +66,10 @@ class EndingPolicy:
         policy: Named,
         made: Policies,
         then: Policies,
-        *,
-        open: Sequence[Pair],
-        closed: Sequence[Pair],
-        because: str,
+        *cases: Case,
         back: str,
     ) -> None:
-        """Felix of the server's node runs on under ``made`` of ``policy``, which keeps paths
-        ``open`` and ``closed``.
+        """Felix of the server's node runs on under ``made`` of ``policy``, which opens and closes what the cases say.
 
         Once it is removed ``then`` takes effect there, or Felix is not well again: a control,
         since ``back``.  Raises Nonconformance where Felix ends, or the policy is not in force.
@@ -80,7 +77,10 @@ class EndingPolicy:
         node = server.node
         patience = self.expect.timings.of(server.os)
         clock = self.expect.clock
-        self.expect.controls([open, closed], because="before the policy nothing closes this path")
+        paths = rows_of(cases)
+        closed = next(pair for pair, case in paths.items() if not case.open)
+        because = paths[closed].because
+        self.expect.control(paths, because="before the policy nothing closes this path")
         ended = self.felix.watched(node)
         entry = ENDING_POLICY.note(
             self.journal, node, namespace=server.namespace, policies=policy.names
@@ -89,7 +89,7 @@ class EndingPolicy:
         try:
             made.apply()
             until(
-                lambda: ended() or self._is_closed(closed[0]),
+                lambda: ended() or self._is_closed(closed),
                 bool,
                 within=patience.policy_effect,
                 every=patience.poll_every,
@@ -97,7 +97,7 @@ class EndingPolicy:
                 clock=clock,
             )
             if not ended():
-                self.expect.matrix(open=[open], closed=[closed], because=because)
+                self.expect.matrix(*cases)
         except Nonconformance:
             if not ended():
                 raise
@@ -106,7 +106,7 @@ class EndingPolicy:
             seconds = clock.monotonic() - began
             policy.remove()
             self.felix.back(node)
-        self.expect.under(then, open=[open], closed=[closed], because=back)
+        self.expect.under(then, *cases, because=back)
         self.journal.close(entry)
         found: Judged = f"{because}; Felix ran all the while"
         if told:

@@ -127,7 +127,8 @@ class Context:
     world: World = field(default_factory=World)
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
-    """The claim and the part that all decisions are about; empty: all of the test's."""
+    """The claim and the part that all decisions are about; empty: all of the test's.  A part without
+    a claim: this part of each of the test's claims."""
     at: Side | None = None
     """The end whose node enforces what is decided; None: as the newest change of policy says."""
     undelivered: dict[tuple[object, object], Said] | None = None
@@ -194,4 +195,5 @@ class Context:
                 symptom=symptom,
             )
         claim, part = self.part
-        self.sink.keep([replace(one, claim=claim, part=part) for one in found])
+        claims = self.claims if part and not claim else (claim,)
+        self.sink.keep([replace(one, claim=each, part=part) for each in claims for one in found])

@@ -32,7 +32,6 @@ def failure(
     expect: Session,
     outcomes: Sequence[Outcome],
     *,
-    because: str,
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
@@ -51,7 +50,7 @@ def failure(
         if len(outcomes) > 1:
             error.add_note(_by_node(outcomes))
     else:
-        error = _Failure(expect, outcomes, wrong, removed).error(because, seconds)
+        error = _Failure(expect, outcomes, wrong, removed).error(seconds)
     if isinstance(error, Nonconformance | SuiteError):
         error.paths = [outcome.path.attempt for outcome in wrong]
     return error
@@ -101,7 +100,7 @@ class _Failure:
             return None
         return _lost_control(path)
 
-    def error(self, because: str, seconds: float) -> Nonconformance | ControlBroken:
+    def error(self, seconds: float) -> Nonconformance | ControlBroken:
         """Return the failure with its whole message."""
         first = self.first
         lost = self.lost
@@ -116,7 +115,7 @@ class _Failure:
             self.expect.context.claims,
             path.attempt,
             expected="CONNECTED close to each time-out" if lost else first.expected,
-            because=because,
+            because=first.because,
             seen=path.seen,
             seconds=seconds,
             further=lines,

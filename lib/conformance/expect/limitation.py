@@ -6,25 +6,14 @@ witness: what it shows (that the policy is in force, and that the pods have a ne
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, UsageProblem
+from conformance.expect.case import Case, rows_of
 from conformance.expect.context import Context, Said
-from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Side
 from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
-
-
-class Paths(TypedDict, total=False):
-    """Paths that are open, and paths that are closed; ``at``: the end whose node enforces what is said of them."""
-
-    open: Iterable[Pairs]
-    closed: Iterable[Pairs]
-    at: Side
-
 
 Look = Callable[[Context, list[Pair], list[Pair]], object]
 """Asks whether the first paths are open and the others closed, in the same rounds; says to the context what it decided
@@ -32,7 +21,7 @@ of each, and raises what is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class LimitedCase:
     """One limitation among several under the same change, each about ports of its own."""
 
     claim: str = ""
@@ -44,35 +33,23 @@ class Case:
     """Paths that are so whether the limitation is gone or not: VIOLATED where one is not."""
     witness: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths whose state shows that the policies are in force and that the pods have a network."""
-    at: Side | None = None
-    """The end whose node enforces it, where the policies of the change are about both; None: as the policies say."""
 
     def keep(self, context: Context) -> Context:
         """The context, where what is decided is decided of this claim and part."""
-        return replace(context, part=(self.claim, self.part), at=self.at)
+        return replace(context, part=(self.claim, self.part))
 
 
-def states(paths: Paths) -> dict[Pair, bool]:
-    """Each path to whether it is open."""
-    return dict.fromkeys(each(paths.get("open", ())), True) | dict.fromkeys(
-        each(paths.get("closed", ())), False
-    )
+def case_of(cases: Iterable[Case]) -> LimitedCase:
+    """Return the only limitation of its test.
 
-
-def part_of(claim: str, part: str, paths: Paths) -> Case:
-    """What has one end alone: the paths are so, or it is VIOLATED."""
-    return Case(claim=claim, part=part, both=states(paths), at=paths.get("at"))
-
-
-def case_of(as_documented: Paths, lifted: Paths, witness: Paths) -> Case:
-    """The only case of its test.  Raises UsageProblem for paths that do not differ."""
-    documented = states(as_documented)
-    beside = states(witness)
-    if not beside or {pair: not is_open for pair, is_open in documented.items()} != states(lifted):
-        raise UsageProblem(
-            "expect.limitation(...): name a witness, and each path both as documented and as lifted"
-        )
-    return Case(as_documented=documented, witness=beside)
+    Raises UsageProblem where no case is its witness, or none is about it.
+    """
+    rows = rows_of(cases)
+    documented = {pair: case.open for pair, case in rows.items() if not case.witness}
+    witness = {pair: case.open for pair, case in rows.items() if case.witness}
+    if not documented or not witness:
+        raise UsageProblem("expect.limitation(...): name a case, as documented, and a witness")
+    return LimitedCase(as_documented=documented, witness=witness)
 
 
 @dataclass(frozen=True)
@@ -87,19 +64,19 @@ class _Answer:
     def violates(self, pair: Pair) -> bool:
         return self.seen[pair][0] is ClaimVerdict.VIOLATED
 
-    def broken(self, case: Case) -> list[Pair]:
+    def broken(self, case: LimitedCase) -> list[Pair]:
         """Paths of the witness that are not as they are to be, what let pass what was to be closed
         first."""
         found = [pair for pair in case.witness if self.seen[pair][0] is not ClaimVerdict.CONFIRMED]
         return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
 
-    def of_witnesses(self, cases: Sequence[Case]) -> list[Exception]:
+    def of_witnesses(self, cases: Sequence[LimitedCase]) -> list[Exception]:
         """Decide of each case that has a broken witness what that means; return the first failure
         of each."""
         found = [[self._of_witness(case, pair) for pair in self.broken(case)] for case in cases]
         return [errors[0] for errors in found if errors]
 
-    def _of_witness(self, case: Case, pair: Pair) -> Exception:
+    def _of_witness(self, case: LimitedCase, pair: Pair) -> Exception:
         verdict, reason, half, symptom = self.seen[pair]
         lost = case.witness[pair] or verdict is not ClaimVerdict.VIOLATED
         case.keep(self.context).decided(
@@ -124,7 +101,7 @@ class _Answer:
         return ControlBroken(told, control=reason)
 
 
-def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str) -> None:
+def decide(look: Look, context: Context, cases: Sequence[LimitedCase], *, because: str) -> None:
     """Say of each case's paths which end they have; what is wrong with one case leaves the others as they are.
 
     Raises Nonconformance where a path has neither end, or where a witness lets pass what has to be closed;
@@ -151,7 +128,7 @@ def decide(look: Look, context: Context, cases: Sequence[Case], *, because: str)
         raise min(errors, key=lambda one: (not isinstance(one, Nonconformance), one not in raised))
 
 
-def _lifted(cases: Sequence[Case], first: _Answer) -> dict[Pair, bool]:
+def _lifted(cases: Sequence[LimitedCase], first: _Answer) -> dict[Pair, bool]:
     """Return the witnesses' paths as they are, and those not as documented as where the limitation
     is gone."""
     beside: dict[Pair, bool] = {}
@@ -163,7 +140,7 @@ def _lifted(cases: Sequence[Case], first: _Answer) -> dict[Pair, bool]:
     return beside | gone
 
 
-def _ends(case: Case, first: _Answer, second: _Answer, because: str) -> list[Exception]:
+def _ends(case: LimitedCase, first: _Answer, second: _Answer, because: str) -> list[Exception]:
     """Decide which end each path of a case has, and return what is wrong."""
     errors = []
     context = case.keep(first.context)

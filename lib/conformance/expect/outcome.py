@@ -35,6 +35,8 @@ class Outcome:
     """Whether the path was to be open, or closed, for others' sake only."""
     is_witness: bool = False
     """Of such a one: whether it only shows that policies are in force, so that another claim speaks of what passes."""
+    because: str = ""
+    """Why the path is to be open, or closed."""
     wavered: str = ""
     """What was seen of it earlier in the run, when it lost connections; it is asked once more now."""
 
@@ -129,7 +131,8 @@ class Outcome:
         """The same, with what explains it."""
         return message.explained(self.explanation(claims, do), by=by)
 
-    def reason(self, because: str) -> str:
+    @property
+    def reason(self) -> str:
         """One line: enough on its own.  Of an open path it says, too, where nobody told who answered."""
         if isinstance(self.standing, Held) and self.wavered:
             row = counted(len(self.standing.row), "connection", "connections")
@@ -138,7 +141,7 @@ class Outcome:
                 "row at its end: what is between the nodes lost packets for a while"
             )
         if isinstance(self.standing, Held):
-            return with_who(because, self.standing.seen) if self.path.want else because
+            return with_who(self.because, self.standing.seen) if self.path.want else self.because
         if isinstance(self.standing, Broken):
             return str(self.standing.error)
         why = str(

@@ -7,7 +7,7 @@ or where a policy closes the source one to the same target (control beside), whe
 then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -21,6 +21,7 @@ from conformance.errors import (
 )
 from conformance.expect import excuses, limitation, machine_lag, owners, resolution, watches
 from conformance.expect.addresses import among
+from conformance.expect.case import Case, rows_of
 from conformance.expect.engine import ask as engine
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, link
@@ -28,7 +29,7 @@ from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
 from conformance.expect.excuses import pods_of
 from conformance.expect.explain import message
 from conformance.expect.failure import failure, name_leads_to
-from conformance.expect.limitation import Case, Paths
+from conformance.expect.limitation import LimitedCase
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
@@ -59,7 +60,8 @@ class Removable(Protocol):
 class Ask:
     """How an expectation asks its paths, and what they are to it."""
 
-    because: str
+    because: str = ""
+    """Why the paths are to be open, or closed; empty: as their rows say."""
     kind: Kind | None = None
     """None: as each target is asked by default."""
     open_is_control: bool = False
@@ -80,6 +82,8 @@ class Expect(Session):
     """The expectations of one test, with what it has seen open and closed."""
 
     _so_far: SeenPaths = field(default_factory=SeenPaths)
+    _rows: dict[tuple[str, str], Case] = field(default_factory=dict)
+    """Paths to the newest row that named them."""
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
@@ -114,8 +118,8 @@ class Expect(Session):
 
     def matrix(
         self,
-        *,
-        because: str,
+        *cases: Case,
+        because: str = "",
         open: Iterable[Pairs] = (),
         closed: Iterable[Pairs] = (),
         kind: Kind | None = None,
@@ -123,91 +127,66 @@ class Expect(Session):
         gone: Iterable[Workload] = (),
         lasts: bool = True,
     ) -> list[Observation]:
-        """All ``open`` paths connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
+        """All open paths connect and all closed ones time out, in the same rounds, until N agree; then held.
 
-        ``new``: pods that came after the policies, so that no path of theirs was ever open before.  In place of the
-        control before, another of them on the same node gets to the same target in the same rounds, or another source
-        to the one that is new; :meth:`removed` then shows, as a control after, that the path is open without the
-        policies.  ``gone``: pods that the test has taken away, whose paths :meth:`removed` leaves alone.  ``lasts``:
-        not of paths that are asked again once the next thing has happened; they have to agree, and need not be held.
+        Paths are those of the cases, of ``open`` and of ``closed``.  ``new``: pods that came after the policies, so
+        that no path of theirs was ever open before.  In place of the control before, another of them on the same node
+        gets to the same target in the same rounds, or another source to the one that is new; :meth:`removed` then
+        shows, as a control after, that the path is open without the policies.  ``gone``: pods that the test has taken
+        away, whose paths :meth:`removed` leaves alone.  ``lasts``: not of paths that are asked again once the next
+        thing has happened; they have to agree, and need not be held.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
         self._so_far.forget(gone)
+        opened, shut = self._paths_of(cases, open, closed)
         ask = Ask(because=because, kind=kind, new=frozenset(pod.uid for pod in new), lasts=lasts)
-        return self._decide(each(open), each(closed), ask)[-1]
-
-    def change(
-        self,
-        *policies: Policies,
-        open: Iterable[Pairs] = (),
-        closed: Iterable[Pairs] = (),
-        witness: Iterable[Pairs] = (),
-        because: str,
-        kind: Kind | None = None,
-        lasts: bool = True,
-    ) -> list[Observation]:
-        """Applying ``policies`` leaves the ``open`` paths open and closes the ``closed`` ones.
-
-        All of them are seen open before (but those that an earlier change of this test has closed): the control
-        before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
-        applying raises.  ``witness``: paths that close, too, which shows that the policies are in force; that one stays
-        open is what another claim says, and a broken control of this one.  ``lasts``: as for :meth:`matrix`.
-        """
-        opened = each(open)
-        shown = each(witness)
-        shut = [*each(closed), *shown]
-        self._make(policies, [*opened, *shut])
-        witnesses = frozenset(key(*pair) for pair in shown)
-        ask = Ask(because=because, kind=kind, witnesses=witnesses, lasts=lasts)
         return self._decide(opened, shut, ask)[-1]
 
-    def base(
-        self, *policies: Policies, open: Iterable[Pairs], closed: Iterable[Pairs], because: str
+    def change(
+        self, *policies_and_cases: Policies | Case, kind: Kind | None = None, lasts: bool = True
     ) -> list[Observation]:
+        """Applying the policies leaves open what the cases say is open, and closes the rest of them.
+
+        All of it is seen open before (but what an earlier change of this test has closed): the control before is part
+        of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what applying raises.
+        A case that is a ``witness`` shows that the policies are in force; that it stays open is what another claim
+        says, and a broken control of this one.  ``lasts``: as for :meth:`matrix`.
+        """
+        policies, cases = _parted(policies_and_cases)
+        opened, shut = self._paths_of(cases)
+        self._make(policies, [*opened, *shut])
+        witnesses = frozenset(key(*pair) for pair in shut if self._rows[key(*pair)].witness)
+        return self._decide(opened, shut, Ask(kind=kind, witnesses=witnesses, lasts=lasts))[-1]
+
+    def base(self, *policies_and_cases: Policies | Case) -> list[Observation]:
         """As :meth:`change`, where something is to happen next: that paths are closed is a control of what comes.
 
         Denials have to agree, and need not last; what passes is wrong all the same.
         """
-        return self.under(*policies, open=open, closed=closed, because=because, lasts=False)
+        return self.under(*policies_and_cases, lasts=False)
 
-    def limitation(
-        self, *policies: Policies, as_documented: Paths, lifted: Paths, witness: Paths, because: str
-    ) -> None:
-        """Under ``policies`` the paths are ``as_documented``: CONFIRMED; as ``lifted``: LIFTED; else VIOLATED.
+    def limitation(self, *policies_and_cases: Policies | Case) -> None:
+        """Under the policies the paths are as the cases say: CONFIRMED; each the other way: LIFTED; else VIOLATED.
 
-        ``witness``: paths whose state shows in the same rounds that the policies are in force, and that the pods have a
-        network.  Each path that has a limitation stands in the other two, open in one and closed in the other.  All are
-        seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
+        Cases that are a ``witness`` show in the same rounds that the policies are in force, and that the pods have a
+        network.  All are seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
         """
-        self.limitations(
-            *policies, cases=[limitation.case_of(as_documented, lifted, witness)], because=because
-        )
+        policies, cases = _parted(policies_and_cases)
+        limited = limitation.case_of(cases)
+        because = next(case.because for case in cases if not case.witness)
+        self.limitations(*policies, cases=[limited], because=because)
 
-    def changes(
-        self, *policies: Policies, parts: Mapping[str, Paths], because: str, base: bool = False
-    ) -> None:
-        """As :meth:`change`, of several parts of the test's claim that share it, by ports of the same servers.
-
-        What is wrong with one leaves the others as they are.
-        """
-        cases = [
-            limitation.part_of(self.context.claims[0], part, paths) for part, paths in parts.items()
-        ]
-        self.limitations(*policies, cases=cases, because=because, base=base)
-
-    def limitations(
-        self, *policies: Policies, cases: Sequence[Case], because: str, base: bool = False
-    ) -> None:
+    def limitations(self, *policies: Policies, cases: Sequence[LimitedCase], because: str) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
-        What is wrong with one leaves the others as they are.  ``base``: as :meth:`base`; without witnesses.
+        What is wrong with one leaves the others as they are.
         """
         pairs = [
             pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)
         ]
         self._make(policies, pairs)
-        ask = Ask(because=because, closed_is_control=base, lasts=not base)
+        ask = Ask(because=because)
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context)._decide(
                 opened, closed, ask
@@ -219,18 +198,18 @@ class Expect(Session):
 
     def under(
         self,
-        *policies: Policies,
-        open: Iterable[Pairs],
-        closed: Iterable[Pairs],
-        because: str,
+        *policies_and_cases: Policies | Case,
+        open: Iterable[Pairs] = (),
+        closed: Iterable[Pairs] = (),
+        because: str = "",
         lasts: bool = True,
     ) -> list[Observation]:
         """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
 
         What gets through where the policies close the path is no broken control, but Nonconformance.
         """
-        opened = each(open)
-        shut = each(closed)
+        policies, cases = _parted(policies_and_cases)
+        opened, shut = self._paths_of(cases, open, closed)
         self._make(policies, [*opened, *shut])
         ask = Ask(because=because, open_is_control=lasts, closed_is_control=True, lasts=lasts)
         return self._decide(opened, shut, ask)[-1]
@@ -357,6 +336,16 @@ class Expect(Session):
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
+    def _paths_of(
+        self, cases: Iterable[Case], open: Iterable[Pairs] = (), closed: Iterable[Pairs] = ()
+    ) -> tuple[list[Pair], list[Pair]]:
+        """Return the paths that are to be open, and those that are to be closed; remember their cases."""
+        rows = rows_of(cases)
+        self._rows.update({key(*pair): case for pair, case in rows.items()})
+        opened = [pair for pair, case in rows.items() if case.open]
+        shut = [pair for pair, case in rows.items() if not case.open]
+        return each([opened, *open]), each([shut, *closed])
+
     def _make(self, policies: Iterable[Policies], pairs: Iterable[Pair]) -> None:
         """Apply policies once all these paths are seen open, but those that an earlier change of this test closed."""
         before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
@@ -388,14 +377,13 @@ class Expect(Session):
                 standing,
                 self._is_control(path, ask),
                 is_witness=key_of(path.attempt) in ask.witnesses,
+                because=ask.because or self._rows[key_of(path.attempt)].because,
             )
             for path, standing in zip(paths, standings, strict=True)
         ]
         machine_lag.excuse(self, outcomes, began)
-        self._vet(outcomes, ask.because)
-        wrong = failure(
-            self, outcomes, because=ask.because, seconds=seconds, removed=ask.about_denial
-        )
+        self._vet(outcomes)
+        wrong = failure(self, outcomes, seconds=seconds, removed=ask.about_denial)
         if wrong is not None:
             raise wrong
         self._record_result(outcomes, began)
@@ -473,7 +461,7 @@ class Expect(Session):
         self.context.world.runs.look()  # in the same way
         return excuses.lost(self, paths)
 
-    def _vet(self, outcomes: Sequence[Outcome], because: str) -> None:
+    def _vet(self, outcomes: Sequence[Outcome]) -> None:
         """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""
         excuses.look_after_pods(self, outcomes)
         excuses.excuse(self, outcomes)
@@ -488,11 +476,13 @@ class Expect(Session):
             if not outcome.is_control or outcome.is_witness or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
-                self.context.decided(
+                case = self._rows.get(key_of(attempt))
+                context = case.of_part(self.context) if case else self.context
+                context.decided(
                     attempt.source,
                     attempt.target,
                     outcome.verdict,
-                    outcome.reason(because) + machine_lag.told(outcome.path, outcome.standing),
+                    outcome.reason + machine_lag.told(outcome.path, outcome.standing),
                     half,
                     symptom=(outcome.expected, outcome.observed),
                 )
@@ -540,3 +530,10 @@ class Expect(Session):
             want,
             rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule,
         )
+
+
+def _parted(several: Iterable[Policies | Case]) -> tuple[list[Policies], list[Case]]:
+    """Return the policies and the cases among these."""
+    items = list(several)
+    cases = [item for item in items if isinstance(item, Case)]
+    return [item for item in items if not isinstance(item, Case)], cases

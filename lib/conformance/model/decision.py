@@ -55,7 +55,8 @@ class Decision:
     """Empty: an expectation's own decision, which counts for every claim of its test; one that names a claim, or a
     claim and a part of it, counts for that alone."""
     part: str = ""
-    """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
+    """The claim's part that the test decides (an operating system's direction, a path), stable from run to run; of an
+    expectation's own decision the end of its name is enough."""
     test: str = ""
     """The test's node id."""
 

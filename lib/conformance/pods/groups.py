@@ -7,11 +7,15 @@ front of the server, make the pairs of a client and a target that are decided on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from ipaddress import IPv4Address
+from itertools import cycle
 
 from conformance.errors import MissingCapability
-from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.endpoint import SYSTEMS, Pair, Target, Workload
 from conformance.pods.placement import firsts
 
+CROWD = IPv4Address("198.18.0.0")
+"""The first of the addresses that are kept for measurements (RFC 2544) and that no pod has."""
 PodPair = tuple[Workload, Workload]
 """A client pod and a server pod, on no port yet."""
 
@@ -81,6 +85,16 @@ class Group(tuple[Workload, ...]):
         """Each of these with those on its own node.  Raises MissingCapability where there is no such pair."""
         return self._some(others, "one node", lambda client, server: client.node == server.node)
 
+    def in_turns_to(self, servers: Iterable[Workload]) -> PodPairs:
+        """Each server with a client of each operating system, in turns: few commands run at once on a Windows node."""
+        systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
+        return PodPairs(pair for clients in systems for pair in zip(cycle(clients), servers))
+
+    def in_crowd(self, place: int, size: int) -> list[str]:
+        """Return so many addresses that nobody has (of 198.18.0.0/15), with these pods' from this place on (from 1)."""
+        nobodys = [str(CROWD + number) for number in range(size - len(self))]
+        return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
+
     def one_per_build(self) -> Group:
         """The first pod of each Windows build; of Linux pods the first."""
         return Group(firsts(self, lambda workload: workload.build))
@@ -134,6 +148,6 @@ class Group(tuple[Workload, ...]):
 
 
 def _ends(pair: PodPair) -> set[tuple[str, str]]:
-    """Whose build is seen on which side."""
+    """Return each end of the pair with its Windows build."""
     client, server = pair
     return {("client", client.build), ("server", server.build)}

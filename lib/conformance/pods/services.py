@@ -156,10 +156,6 @@ class Services:
         """The NodePort of a Service whose only backend is that pod, at the pod's own node."""
         return self.node_port(backend).on(backend)
 
-    def both_ways(self, pairs: PodPairs, port: int) -> list[Pair]:
-        """From each client to its server by the server's own address and port, and by ClusterIP."""
-        return [*pairs.tcp(port), *pairs.through(self.by_address)]
-
     def spread(self, backends: Group) -> Service:
         """A ClusterIP Service over these pods of one role; asked for again, the same Service over others of them."""
         return self._of_role(backends, "cluster-ip")

@@ -43,9 +43,10 @@ def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
 
 
 def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> list[Obj]:
-    """The objects with every placeholder replaced, in values and in keys.
+    """Return the objects with every placeholder replaced, in values and in keys.
 
-    Raises UsageProblem when one is not known.
+    An object that names a placeholder of several values is made once for each.  Raises UsageProblem when one is not
+    known.
     """
     asked = {name for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}
     unknown = sorted(asked - known.keys())
@@ -54,7 +55,7 @@ def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> l
             f"manifest {where}: no value for {', '.join(f'${{{name}}}' for name in unknown)}; "
             f"there are {', '.join(sorted(known))}"
         )
-    filled = [_filled(obj, known) for obj in objects]
+    filled: list[Obj] = _filled(list(objects), known)
     left = next((text for text in _texts(filled) if "${" in text), None)
     if left is not None:
         raise UsageProblem(f"manifest {where}: {left!r} is a placeholder that cannot be read")

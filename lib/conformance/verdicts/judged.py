@@ -56,7 +56,7 @@ def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
     if raised is None or all(seen.verdict is not raised.verdict for seen in statement.seen):
         return raised
     of_claims = [seen for seen in statement.seen if seen.claim]
-    own = any(seen.claim == claim.id and seen.part in ("", part) for seen in of_claims)
+    own = any(seen.claim == claim.id and part.endswith(seen.part) for seen in of_claims)
     if own and statement.in_body:  # it was decided apart from the others
         return None
     # What was raised is the worst of what was decided claim by claim.
@@ -104,7 +104,7 @@ def _decisions(
     found = [
         replace(seen, claim=claim.id, part=part, test=test, about=_about(seen, builds))
         for seen in folded(
-            one for one in statement.seen if one.claim in ("", claim.id) and one.part in ("", part)
+            one for one in statement.seen if one.claim in ("", claim.id) and part.endswith(one.part)
         )
     ]
     instead: dict[ClaimVerdict, dict[str, Any]] = {

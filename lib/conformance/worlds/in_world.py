@@ -435,14 +435,14 @@ class InWorld(Session):
         if outcome.held:
             return verdict, f"{because}: {one.rule}"
         if not sure:
-            return verdict, f"{UNSURE}: {outcome.reason(because)}"
+            return verdict, f"{UNSURE}: {outcome.reason}"
         if limitation:
             return (
                 verdict,
                 f"{outcome.label} is {cell.promised.value}, as policies promise, although it is "
                 "documented not to be",
             )
-        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.rule}"
+        return verdict, f"{outcome.reason}: {NOT_HONOURED if held_again else one.rule}"
 
     def _told(
         self, one: CellResult, so: str, because: str, also: Sequence[CellResult] = ()

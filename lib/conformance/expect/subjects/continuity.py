@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Judged
 from conformance.expect.engine.answered import ARRIVED, as_wanted, default_kind
-from conformance.expect.engine.pairs import Pairs, each
 from conformance.expect.explain import message
 from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
@@ -49,21 +49,19 @@ class Throughout(Subject):
     def closed_while(
         self,
         work: Callable[[], object],
-        *,
-        closed: Iterable[Pairs],
-        beside: Iterable[Pairs],
+        *cases: Case,
         because: str,
     ) -> None:
-        """No ``closed`` path opens while ``work`` is done; each of their sources gets through ``beside`` meanwhile.
+        """No closed case opens while ``work`` is done; each of their clients gets through an open one meanwhile.
 
         All are asked at the cadence of their source's system, from a moment before the work begins to one after it has
-        ended; after that ``beside`` alone, until each source gets through or ``policy_effect`` is over: what a busy
+        ended; after that the open ones alone, until each source gets through or ``policy_effect`` is over: what a busy
         machine was late with is no silence.  Raises what the work raises, Nonconformance with the second in which a
         path was first seen open, and ControlBroken for a path that was open once, that ended otherwise than denials do,
         or whose source got nowhere at the end.
         """
-        shut = self._paths(closed, want=False)
-        opened = self._paths(beside, want=True)
+        shut = self._paths(cases, want=False)
+        opened = self._paths(cases, want=True)
         stop = threading.Event()
         with ThreadPoolExecutor(1, thread_name_prefix="asks throughout") as pool:
             asking = pool.submit(self._ask, shut, opened, stop)
@@ -80,7 +78,7 @@ class Throughout(Subject):
 
         self.check("closed", [(one.attempt.source, one.target, one) for one in shut], judge)
 
-    def _paths(self, pairs: Iterable[Pairs], *, want: bool) -> list[_Asked]:
+    def _paths(self, cases: Sequence[Case], *, want: bool) -> list[_Asked]:
         patience = self.expect.timings
         return [
             _Asked(
@@ -91,7 +89,8 @@ class Throughout(Subject):
                     give_up_after=patience.of(source.os).tcp_give_up,
                 )
             )
-            for source, target in each(list(pairs))
+            for (source, target), case in rows_of(cases).items()
+            if case.open is want
         ]
 
     def _ask(self, shut: Sequence[_Asked], opened: Sequence[_Asked], stop: threading.Event) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from conformance.expect.limitation import Case
+from conformance.expect.limitation import LimitedCase
 from conformance.expect.traffic import Expect, Policies
 from conformance.model.endpoint import Pair
 from conformance.pods.groups import Group
@@ -51,10 +51,10 @@ class Limits:
         """A Linux server."""
         return self.pods.servers("linux").one_per_os()
 
-    def allowed(self, claim: str, parts: Parts) -> list[Case]:
+    def allowed(self, claim: str, parts: Parts) -> list[LimitedCase]:
         """The friend is let in by a rule that Windows leaves out: there nobody enters."""
         return [
-            Case(
+            LimitedCase(
                 claim=claim,
                 part=part,
                 as_documented=self._from(self.friend, self.windows, port, is_open=False),
@@ -64,10 +64,10 @@ class Limits:
             for part, port in parts.items()
         ]
 
-    def denied(self, claim: str, parts: Parts) -> list[Case]:
+    def denied(self, claim: str, parts: Parts) -> list[LimitedCase]:
         """The stranger is kept out by a rule that Windows leaves out; there the next, for everybody, lets it in."""
         return [
-            Case(
+            LimitedCase(
                 claim=claim,
                 part=part,
                 as_documented=self._from(self.stranger, self.windows, port, is_open=True),
@@ -77,10 +77,10 @@ class Limits:
             for part, port in parts.items()
         ]
 
-    def passed_over(self, claim: str, parts: Parts) -> list[Case]:
+    def passed_over(self, claim: str, parts: Parts) -> list[LimitedCase]:
         """A rule that decides nothing stands before one that lets the friend in, and nobody else."""
         return [
-            Case(
+            LimitedCase(
                 claim=claim,
                 part=part,
                 both={
@@ -92,18 +92,18 @@ class Limits:
             for part, port in parts.items()
         ]
 
-    def untouched(self, claim: str, parts: Parts) -> list[Case]:
+    def untouched(self, claim: str, parts: Parts) -> list[LimitedCase]:
         """Nobody is kept out by a policy that is for no pod, of either system."""
         return self._everybody(claim, parts, is_open=True)
 
-    def closed(self, claim: str, parts: Parts) -> list[Case]:
+    def closed(self, claim: str, parts: Parts) -> list[LimitedCase]:
         """Everybody is kept out."""
         return self._everybody(claim, parts, is_open=False)
 
-    def unlimited(self, claim: str, parts: Parts) -> list[Case]:
+    def unlimited(self, claim: str, parts: Parts) -> list[LimitedCase]:
         """The friend is let in for less than what it asks, and on Windows for all; what Linux does is not said."""
         return [
-            Case(
+            LimitedCase(
                 claim=claim,
                 part=part,
                 as_documented=self._from(self.friend, self.windows, port, is_open=True),
@@ -113,7 +113,9 @@ class Limits:
             for part, port in parts.items()
         ]
 
-    def under(self, *policies: Policies, cases: Iterable[Iterable[Case]], because: str) -> None:
+    def under(
+        self, *policies: Policies, cases: Iterable[Iterable[LimitedCase]], because: str
+    ) -> None:
         """Each case is as documented under these policies, lifted or VIOLATED (:meth:`Expect.limitations`)."""
         self.expect.limitations(
             *policies, cases=[case for several in cases for case in several], because=because
@@ -132,13 +134,13 @@ class Limits:
             because=because,
         )
 
-    def _everybody(self, claim: str, parts: Parts, *, is_open: bool) -> list[Case]:
+    def _everybody(self, claim: str, parts: Parts, *, is_open: bool) -> list[LimitedCase]:
         found = {
             part: self._from(self.stranger, self.linux + self.windows, port, is_open=is_open)
             for part, port in parts.items()
         }
         return [
-            Case(claim=claim, part=part, both=both, witness=self._sign)
+            LimitedCase(claim=claim, part=part, both=both, witness=self._sign)
             for part, both in found.items()
         ]
 

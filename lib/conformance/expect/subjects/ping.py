@@ -27,12 +27,12 @@ from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.limitation import Case
+from conformance.expect.limitation import LimitedCase
 from conformance.expect.subject import Subject
 from conformance.expect.subjects.commands import Commands
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Addressing, Pair, Protocol, Target, Workload
+from conformance.model.endpoint import Addressing, Protocol, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPair, PodPairs
@@ -69,18 +69,16 @@ class Beyond(Subject):
         self.expect.control(windows, self._there("tcp"), because=because)
         self._answers(linux)
 
-    def ways(self, *groups: Sequence[Workload]) -> list[list[Pair]]:
-        """From each pod of each group to the target by TCP; none at all where none was named, or one is not answered.
+    def target_of(self, clients: Sequence[Workload]) -> list[Target]:
+        """Return the target by TCP; none where none was named, or where it does not answer each of these pods.
 
         What a policy closes beyond the cluster can then be asked beside what it closes within.
         """
         if self.outside is None:
-            return [[] for _ in groups]
-        found = [[(client, self._there("tcp")) for client in group] for group in groups]
-        seen = self.expect.prober.observe(
-            [self.expect.attempt(*pair) for pairs in found for pair in pairs]
-        )
-        return found if all(as_wanted(one, True) for one in seen) else [[] for _ in groups]
+            return []
+        target = self._there("tcp")
+        seen = self.expect.prober.observe([self.expect.attempt(pod, target) for pod in clients])
+        return [target] if all(as_wanted(one, True) for one in seen) else []
 
     def sees_nodes(
         self,
@@ -210,8 +208,8 @@ class Beyond(Subject):
             self._demand_reply(
                 source, there, self._said(source, ran[source, there]), so, LOOK_AT_ICMP
             )
-        named = Case(claim=claim, part=part)
-        alone = Case(claim=claim, part="ICMP alone")
+        named = LimitedCase(claim=claim, part=part)
+        alone = LimitedCase(claim=claim, part="ICMP alone")
 
         def judge(pair: PodPair) -> Judged:
             said = self._said(pair[0], ran[pair])

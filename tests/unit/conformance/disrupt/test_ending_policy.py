@@ -10,6 +10,7 @@ import pytest
 
 from conformance.disrupt.ending_policy import ENDING_POLICY, EndingPolicy
 from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.session import Session
 from conformance.model.claim import ClaimVerdict
@@ -23,7 +24,7 @@ SERVER, FRIEND, STRANGER = (
     workload("friend"),
     workload("stranger", "windows"),
 )
-OPEN, CLOSED = [(FRIEND, SERVER.tcp(8080))], [(STRANGER, SERVER.tcp(8080))]
+BECAUSE = "so it is"
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Story:
         session = Session(prober, load_timings(), context, Clock())
         expect: Any = SimpleNamespace(
             context=context, timings=session.timings, clock=session.clock, prober=prober, attempt=session.attempt,
-            controls=lambda *_, **__: self.say("controls"), matrix=self.matrix, under=self.under,
+            control=lambda *_, **__: self.say("control"), matrix=self.matrix, under=self.under,
         )  # fmt: skip
         felix: Any = SimpleNamespace(
             watched=lambda node: lambda: "another process" if self.ends and "made" in self.happened else "",
@@ -60,9 +61,8 @@ class Story:
             policy,
             made,
             made,
-            open=OPEN,
-            closed=CLOSED,
-            because="so it is",
+            Case(FRIEND, SERVER, tcp=8080, open=True, because=BECAUSE),
+            Case(STRANGER, SERVER, tcp=8080, open=False, because=BECAUSE),
             back="well again",
         )
 
@@ -88,7 +88,7 @@ class Story:
             for one in batch
         ]
 
-    def matrix(self, **_: Any) -> None:
+    def matrix(self, *_: Any, **__: Any) -> None:
         self.say("matrix")
         if self.wrong:
             raise self.wrong
@@ -103,7 +103,7 @@ def test_a_felix_that_runs_on_is_confirmed_once_another_policy_took_effect() -> 
     story = Story()
     story.run()
     assert story.happened == [
-        "controls", "noted", "made", "matrix", "removed", f"felix of {SERVER.node} is back", "another", "closed",
+        "control", "noted", "made", "matrix", "removed", f"felix of {SERVER.node} is back", "another", "closed",
     ]  # fmt: skip
     assert [seen.verdict for seen in story.kept] == [ClaimVerdict.CONFIRMED]
 
@@ -118,7 +118,7 @@ def test_a_felix_that_ends_is_a_violation_with_a_symptom_of_its_own_and_the_poli
     ):
         story.run()
     assert story.happened == [
-        "controls", "noted", "made", "removed", f"felix of {SERVER.node} is back", "another", "closed",
+        "control", "noted", "made", "removed", f"felix of {SERVER.node} is back", "another", "closed",
     ]  # fmt: skip
     assert [seen.symptoms for seen in story.kept] == [[("Felix runs", "Felix ended")]]
 

@@ -59,7 +59,7 @@ def test_kubernetes_policies_go_through_the_api_and_calicos_through_its_writer()
     for folder, position in (("kubernetes", 0), ("calico", 1)):
         both = (Cluster(), Cluster())
         policy(f"policy/{folder}/default_deny_ingress.yaml", *both).apply(server=workload("web"))
-        assert list(both[position].there) == [("NetworkPolicy", "nobody-enters", "demo")]
+        assert list(both[position].there) == [("NetworkPolicy", "nobody-enters-client", "demo")]
         assert not both[1 - position].there
 
 
@@ -67,7 +67,7 @@ def test_a_global_policy_has_no_namespace_and_selects_the_workers() -> None:
     calico = Cluster()
     policy("policy/calico/global_deny.yaml", Cluster(), calico).apply(server=workload("web"))
     ((kind, name, namespace),) = calico.there
-    assert (kind, name, namespace) == ("GlobalNetworkPolicy", "demo-nobody-enters", None)
+    assert (kind, name, namespace) == ("GlobalNetworkPolicy", "demo-nobody-enters-client", None)
     (made,) = calico.there.values()
     assert made["spec"]["namespaceSelector"] == "kubernetes.io/metadata.name == 'demo'"
 
@@ -78,8 +78,8 @@ def test_a_tier_has_no_namespace_is_made_before_its_policies_and_removed_after_t
     one.apply(server=workload("web"), action="Allow")
     assert list(calico.there) == [
         ("Tier", "demo-first", None),
-        ("NetworkPolicy", "demo-first.pass-everybody", "demo"),
-        ("NetworkPolicy", "edited-behind-the-tier", "demo"),
+        ("NetworkPolicy", "demo-first.pass-everybody-client", "demo"),
+        ("NetworkPolicy", "edited-behind-the-tier-client", "demo"),
     ]
     assert one.change is not None
     assert one.change.enforced_at == "target"
@@ -92,8 +92,8 @@ def test_what_is_in_force_is_told_and_attached_until_it_is_removed() -> None:
     one = policy("policy/calico/allow_before_deny.yaml", Cluster(), calico, attached)
     one.apply(server=workload("web"), friend=workload("friend"))
     assert [line.partition(",")[0] for line in one.in_force()] == [
-        "NetworkPolicy demo/first-allow-the-friend (projectcalico.org/v3)",
-        "NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)",
+        "NetworkPolicy demo/first-allow-the-friend-client (projectcalico.org/v3)",
+        "NetworkPolicy demo/then-deny-everybody-client (projectcalico.org/v3)",
     ]
     assert "app == 'client'" in attached["policies in force"]
     one.remove()
@@ -105,17 +105,18 @@ def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
     calico = Cluster()
     one = policy("policy/calico/allow_before_deny.yaml", Cluster(), calico)
     one.apply(server=workload("web"), friend=workload("friend"))
-    one.without("then-deny-everybody").apply()
-    assert [name for _, name, _ in calico.there] == ["first-allow-the-friend"]
+    one.without("then-deny-everybody-client").apply()
+    assert [name for _, name, _ in calico.there] == ["first-allow-the-friend-client"]
     assert one.change is not None
     assert (
         one.change.what
-        == "removal of NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)"
+        == "removal of NetworkPolicy demo/then-deny-everybody-client (projectcalico.org/v3)"
     )
     with pytest.raises(
-        UsageProblem, match="no policy then-deny-everybody of manifest policy/calico/allow_before"
+        UsageProblem,
+        match="no policy then-deny-everybody-client of manifest policy/calico/allow_before",
     ):
-        one.withdraw("then-deny-everybody")
+        one.withdraw("then-deny-everybody-client")
 
 
 def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goes_with_them() -> (
@@ -152,12 +153,14 @@ def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goe
 
 
 def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
-    calico = Cluster("first-allow-the-friend")
+    calico = Cluster("first-allow-the-friend-client")
     one = policy("policy/calico/allow_before_deny.yaml", calico, calico)
     one.apply(server=workload("web"), friend=workload("friend"))
-    with pytest.raises(EnvironmentBroken, match=r"first-allow-the-friend .* is still there 60 s"):
+    with pytest.raises(
+        EnvironmentBroken, match=r"first-allow-the-friend-client .* is still there 60 s"
+    ):
         one.remove()
-    assert [name for _, name, _ in calico.there] == ["first-allow-the-friend"]
+    assert [name for _, name, _ in calico.there] == ["first-allow-the-friend-client"]
 
 
 def test_a_value_that_the_manifest_ignores_is_refused_before_anything_is_applied() -> None:

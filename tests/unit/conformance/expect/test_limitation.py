@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
-from conformance.expect.limitation import Case, Paths, decide
+from conformance.expect.limitation import LimitedCase, decide
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -28,9 +29,14 @@ from tests.unit.conformance.expect.stand_ins import (
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 FRIEND, FOE, BESIDE, SERVER = workload("friend"), workload("foe"), workload("beside"), target()
-CLOSED: Paths = {"closed": [(FRIEND, SERVER)]}
-OPEN: Paths = {"open": [(FRIEND, SERVER)]}
-WITNESS: Paths = {"open": [(BESIDE, SERVER), ([FRIEND, FOE], BYSTANDER)], "closed": [(FOE, SERVER)]}
+BECAUSE = "the rule is skipped"
+CLOSED = Case(FRIEND, SERVER, open=False, because=BECAUSE)
+OPEN = Case(FRIEND, SERVER, open=True, because=BECAUSE)
+WITNESS = (
+    Case(BESIDE, SERVER, open=True, because="the rule is for it", witness=True),
+    Case([FRIEND, FOE], BYSTANDER, open=True, because="no policy selects it", witness=True),
+    Case(FOE, SERVER, open=False, because="no rule is for it", witness=True),
+)
 
 
 @dataclass
@@ -46,9 +52,7 @@ class Script:
     def apply(self) -> None:
         self.prober.answers, self.prober.rounds = self.answers, 0
 
-    def judge(
-        self, as_documented: Paths = CLOSED, lifted: Paths = OPEN, witness: Paths = WITNESS
-    ) -> dict[str, str]:
+    def judge(self, *cases: Case) -> dict[str, str]:
         """Why a path got its verdict, by the verdict."""
         expect = Expect(
             self.prober,
@@ -56,13 +60,7 @@ class Script:
             Context(claims=("XPOL-1",), sink=Sink(self.kept)),
             self.prober.clock,
         )
-        expect.limitation(
-            self,
-            as_documented=as_documented,
-            lifted=lifted,
-            witness=witness,
-            because="it is skipped",
-        )
+        expect.limitation(self, *(cases or (CLOSED, *WITNESS)))
         return {str(decision.verdict): decision.reason for decision in self.kept}
 
 
@@ -71,15 +69,15 @@ def after(friend: Answer, foe: Answer = DROPPED, beside: Answer = UP) -> Script:
 
 
 def test_what_is_as_documented_is_confirmed() -> None:
-    assert after(DROPPED).judge() == {"CONFIRMED": "it is skipped"}
-    assert list(after(UP).judge(OPEN, CLOSED)) == ["CONFIRMED"]
+    assert after(DROPPED).judge() == {"CONFIRMED": "the rule is skipped"}
+    assert list(after(UP).judge(OPEN, *WITNESS)) == ["CONFIRMED"]
 
 
 def test_what_works_is_lifted() -> None:
     found = after(UP).judge()
     assert list(found) == ["LIFTED"]
-    assert found["LIFTED"].endswith("is open, although it is skipped")
-    assert list(after(DROPPED).judge(OPEN, CLOSED)) == ["LIFTED"]
+    assert found["LIFTED"].endswith("is open, although the rule is skipped")
+    assert list(after(DROPPED).judge(OPEN, *WITNESS)) == ["LIFTED"]
 
 
 @pytest.mark.parametrize("friend", [UP, DROPPED])
@@ -93,7 +91,7 @@ def test_where_the_excepted_enter_it_is_violated_whatever_the_path_is(friend: An
 def test_a_path_that_is_neither_open_nor_closed_is_violated() -> None:
     script = after(Verdict.RESET)
     with pytest.raises(Nonconformance) as caught:
-        script.judge(OPEN, CLOSED)
+        script.judge(OPEN, *WITNESS)
     assert "neither   as documented" in "\n".join(caught.value.__notes__)
     assert {str(decision.verdict) for decision in script.kept} == {"VIOLATED"}
 
@@ -112,22 +110,22 @@ def test_a_probe_that_broke_decides_nothing() -> None:
     assert {str(decision.verdict) for decision in script.kept} <= {"INCONCLUSIVE"}
 
 
-@pytest.mark.parametrize(("lifted", "witness"), [(CLOSED, WITNESS), ({}, WITNESS), (OPEN, {})])
-def test_what_could_not_tell_the_ends_apart_is_refused(lifted: Paths, witness: Paths) -> None:
-    with pytest.raises(UsageProblem, match="name a witness"):
-        after(UP).judge(CLOSED, lifted, witness)
+@pytest.mark.parametrize("cases", [(CLOSED,), WITNESS], ids=["no witness", "nothing limited"])
+def test_what_could_not_tell_the_ends_apart_is_refused(cases: tuple[Case, ...]) -> None:
+    with pytest.raises(UsageProblem, match="name a case, as documented, and a witness"):
+        after(UP).judge(*cases)
 
 
 OTHER = target("192.168.0.10")
 
 
-def cases() -> list[Case]:
+def cases() -> list[LimitedCase]:
     """Two, each about a server of its own."""
     witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
     return [
-        Case(claim="XPOL-1", part="one", as_documented={(FRIEND, SERVER): False}, both={(FOE, SERVER): False},
+        LimitedCase(claim="XPOL-1", part="one", as_documented={(FRIEND, SERVER): False}, both={(FOE, SERVER): False},
              witness={**witness, (BESIDE, SERVER): True}),
-        Case(claim="XPOL-2", part="two", as_documented={(FRIEND, OTHER): False}, both={(FOE, OTHER): False},
+        LimitedCase(claim="XPOL-2", part="two", as_documented={(FRIEND, OTHER): False}, both={(FOE, OTHER): False},
              witness={**witness, (BESIDE, OTHER): True}),
     ]  # fmt: skip
 
@@ -203,7 +201,7 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
 ):
     script = after(DROPPED, foe=DROPPED)
     witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
-    case = Case(
+    case = LimitedCase(
         as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness
     )
     context = Context(claims=("UNSUP-2",), sink=Sink(script.kept))
@@ -221,13 +219,17 @@ def in_and_out(
     context = Context(
         claims=("POL-1",), sink=Sink(script.kept), world=StandInWorld(change=lambda: change)
     )
-    enter = Paths(open=[(FRIEND, SERVER), (FOE, BYSTANDER)], closed=[(FOE, SERVER)], at="target")
-    leave = Paths(open=[(BESIDE, OTHER)], closed=[(FOE, OTHER)], at="source")
+    cases = [
+        Case(FRIEND, SERVER, open=True, part="in", at="target", because=BECAUSE),
+        Case(FOE, BYSTANDER, open=True, part="in", at="target", because=BECAUSE),
+        Case(FOE, SERVER, open=False, part="in", at="target", because=BECAUSE),
+        Case(BESIDE, OTHER, open=True, part="out", at="source", because=BECAUSE),
+        Case(FOE, OTHER, open=False, part="out", at="source", because=BECAUSE),
+    ]
     raised: BaseException | None = None
+    expect = Expect(script.prober, load_timings(), context, script.prober.clock)
     try:
-        Expect(script.prober, load_timings(), context, script.prober.clock).changes(
-            script, parts={"in": enter, "out": leave}, because="it says so", base=base
-        )
+        (expect.base if base else expect.change)(script, *cases)
     except (Nonconformance, ControlBroken) as error:
         raised = error
     return script.kept, raised
@@ -272,7 +274,7 @@ def test_of_parts_that_share_a_change_the_failure_of_the_look_is_told_whole() ->
     assert isinstance(raised, Nonconformance)
     assert raised.explanation is not None
     assert raised.explanation.headline.startswith("POL-1: ")
-    assert raised.explanation.lines["because"] == "it says so"
+    assert raised.explanation.lines["because"] == BECAUSE
 
 
 def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
@@ -343,7 +345,7 @@ def test_what_two_looks_show_decides_each_path_or_its_witness_alone(
         if wrong:
             raise ControlBroken("nothing shows it", control="beside")
 
-    case = Case(
+    case = LimitedCase(
         as_documented={DOCUMENTED: False},
         both={BOTH: True},
         witness={OPEN_WITNESS: True, CLOSED_WITNESS: False},

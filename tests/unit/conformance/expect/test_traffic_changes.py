@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
+from conformance.expect.case import Case
 from conformance.expect.context import Sink
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
@@ -53,13 +53,18 @@ def changed(expect: Expect, **without: list[Answer]) -> Policies:
     return Policies(prober, {"friend": [UP], "stranger": [UP, DROPPED]}, without)
 
 
-PAIRS: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+BECAUSE = "only the friend may enter"
+CASES = (
+    Case(FRIEND, SERVER, open=True, because=BECAUSE),
+    Case(*OWN, open=True, because=BECAUSE),
+    Case(STRANGER, SERVER, open=False, because=BECAUSE),
+)
 
 
 def test_a_change_sees_its_routes_open_before_it_and_closed_after_it(expect: Make) -> None:
     expectation = expect(friend=[UP], stranger=[UP])
     policies = changed(expectation)
-    expectation.change(policies, **PAIRS, because="only the friend may enter")
+    expectation.change(policies, *CASES)
     assert policies.done == ["applied"]
 
 
@@ -70,7 +75,7 @@ def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Mak
         ControlBroken,
         match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger ",
     ):
-        expectation.change(policies, **PAIRS, because="only the friend may enter")
+        expectation.change(policies, *CASES)
     assert policies.done == []
 
 
@@ -80,7 +85,7 @@ def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
     with pytest.raises(
         Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "
     ):
-        expectation.change(policies, **PAIRS, because="only the friend may enter")
+        expectation.change(policies, *CASES)
 
 
 def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothing(
@@ -93,9 +98,7 @@ def test_denials_that_are_controls_of_what_comes_need_not_last_and_decide_nothin
         expectation = replace(expectation, context=replace(expectation.context, sink=Sink(kept)))
         policies, clock = changed(expectation), expectation.clock
         began = clock.monotonic()
-        (expectation.base if base else expectation.change)(
-            policies, **PAIRS, because="only the friend may enter"
-        )
+        (expectation.base if base else expectation.change)(policies, *CASES)
         seconds.append(clock.monotonic() - began)
         halves = {half for decision in kept for half in decision.halves}
         assert halves == ({"open"} if base else {"open", "closed"})
@@ -111,9 +114,9 @@ def test_paths_that_are_asked_again_after_the_next_event_are_decided_and_not_hel
         kept: list[Decision] = []
         expectation = expect(friend=[UP], stranger=[UP])
         expectation = replace(expectation, context=replace(expectation.context, sink=Sink(kept)))
-        expectation.base(changed(expectation), **PAIRS, because="only the friend may enter")
+        expectation.base(changed(expectation), *CASES)
         began = expectation.clock.monotonic()
-        expectation.matrix(**PAIRS, because="and a Service does not change that", lasts=lasts)
+        expectation.matrix(*CASES, lasts=lasts)
         seconds.append(expectation.clock.monotonic() - began)
         assert {half for decision in kept for half in decision.halves} == {"open", "closed"}
     timings = expectation.timings.windows
@@ -130,7 +133,7 @@ def test_what_passes_a_policy_that_is_a_control_of_what_comes_is_a_violation_all
     with pytest.raises(
         Nonconformance, match=r"expected TIMED_OUT, observed CONNECTED(?s:.*)path +ns/stranger "
     ):
-        expectation.base(policies, **PAIRS, because="only the friend may enter")
+        expectation.base(policies, *CASES)
     assert ClaimVerdict.VIOLATED in {decision.verdict for decision in kept}
 
 
@@ -140,9 +143,9 @@ def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(exp
         changed(expectation, friend=[UP], stranger=[DROPPED, UP]),
         changed(expectation, friend=[UP], stranger=[DROPPED]),
     )
-    expectation.change(open_again, **PAIRS, because="only the friend may enter")
+    expectation.change(open_again, *CASES)
     expectation.removed(open_again, because="nothing is in force any more")
-    expectation.change(stays, **PAIRS, because="only the friend may enter")
+    expectation.change(stays, *CASES)
     with pytest.raises(
         Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger "
     ):
@@ -154,7 +157,7 @@ def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expe
     expectation = expect(friend=[UP], stranger=[UP])
     policies = changed(expectation, friend=[UP], stranger=[UP, DROPPED])
     policies.without["stranger"] *= 200
-    expectation.change(policies, **PAIRS, because="only the friend may enter")
+    expectation.change(policies, *CASES)
     with pytest.raises(ControlBroken, match=r"observed CONNECTED(?s:.*)path +ns/stranger "):
         expectation.removed(policies, because="nothing is in force any more")
 
@@ -163,11 +166,14 @@ NEW = {"friend": replace(FRIEND, os="windows", node="windows-1"), "stranger": ST
 """A friend and a stranger that come to one node when the policy is in force already."""
 
 
+def of(friend: Workload) -> tuple[Case, ...]:
+    return (replace(CASES[0], clients=friend), *CASES[1:])
+
+
 def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect: Make) -> None:
     friend = NEW["friend"]
     expectation = expect(friend=[UP], stranger=[DROPPED])
-    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
-    expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
+    expectation.matrix(*of(friend), new=NEW.values())
     open_again = changed(expectation, friend=[UP], stranger=[UP])
     assert expectation.removed(open_again, because="nothing is in force any more")
 
@@ -180,18 +186,14 @@ def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect
 def test_what_came_later_is_not_denied_where_no_other_that_came_to_its_node_enters(
     expect: Make, friend: Workload, new: list[Workload]
 ) -> None:
-    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
     with pytest.raises(ControlBroken, match="never saw the path open"):
-        expect(friend=[UP], stranger=[DROPPED]).matrix(
-            **pairs, new=new, because="only the friend has the label"
-        )
+        expect(friend=[UP], stranger=[DROPPED]).matrix(*of(friend), new=new)
 
 
 def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expect: Make) -> None:
     friend = NEW["friend"]
     expectation = expect(friend=[UP], stranger=[DROPPED])
-    pairs: dict[str, Any] = {"open": [(friend, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
-    expectation.matrix(**pairs, new=NEW.values(), because="only the friend came with the label")
+    expectation.matrix(*of(friend), new=NEW.values())
     with pytest.raises(
         ControlBroken,
         match=r"control failed: expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/stranger ",
@@ -207,7 +209,7 @@ def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
         expectation.removed(changed(expectation), because="nothing is in force any more")
 
 
-WITNESSED: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "witness": [(STRANGER, SERVER)]}
+WITNESSED = (*CASES[:2], replace(CASES[2], witness=True))
 
 
 def keeping(expectation: Expect, kept: list[Decision]) -> Expect:
@@ -224,7 +226,7 @@ def test_what_passes_where_another_claim_says_that_it_must_not_is_a_broken_contr
         ControlBroken,
         match=r"windows-1 does not enforce the policy: control failed: expected TIMED_",
     ):
-        expectation.change(policies, **WITNESSED, because="only the friend may enter")
+        expectation.change(policies, *WITNESSED)
     assert [
         (one.verdict, one.halves) for one in kept if one.verdict is not ClaimVerdict.CONFIRMED
     ] == [(ClaimVerdict.INCONCLUSIVE, ("closed",))]
@@ -236,7 +238,7 @@ def test_what_is_closed_to_a_friend_violates_however_open_the_witness_is(expect:
     with pytest.raises(
         Nonconformance, match=r"expected CONNECTED, observed TIMED_OUT(?s:.*)path +ns/friend "
     ):
-        expectation.change(policies, **WITNESSED, because="only the friend may enter")
+        expectation.change(policies, *WITNESSED)
 
 
 def test_a_witness_that_closes_is_the_denial_beside_what_stays_open_and_opens_again(
@@ -245,7 +247,7 @@ def test_a_witness_that_closes_is_the_denial_beside_what_stays_open_and_opens_ag
     kept: list[Decision] = []
     expectation = keeping(expect(friend=[UP], stranger=[UP]), kept)
     policies = changed(expectation, friend=[UP], stranger=[UP])
-    expectation.change(policies, **WITNESSED, because="only the friend may enter")
+    expectation.change(policies, *WITNESSED)
     assert {(one.verdict, one.halves) for one in kept} == {
         (ClaimVerdict.CONFIRMED, ("open",)), (ClaimVerdict.CONFIRMED, ("closed",))
     }  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import Nonconformance
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace
 from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, Why, Wrong, link
@@ -208,9 +209,10 @@ def expecting(wears_off: Callable[[float], float], turns: Turns) -> tuple[Expect
 
     other = server("linux", "other", "192.168.0.8")
     expect.change(
-        Policies(), open=[(workload("client"), other)], closed=[(workload("client"), server("windows"))],
-        because="nobody enters",
-    )  # fmt: skip
+        Policies(),
+        Case(workload("client"), other, open=True, because="no policy selects it"),
+        Case(workload("client"), server("windows"), open=False, because="nobody enters"),
+    )
     return expect, network
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance, Wavered
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
@@ -139,9 +140,8 @@ def leaks(network: Network, policies: Any) -> Exception | None:
     try:
         expect.change(
             Policies(),
-            open=[(CLIENT, BYSTANDER)],
-            closed=[(CLIENT, SERVER)],
-            because="nobody enters",
+            Case(CLIENT, BYSTANDER, open=True, because="no policy selects it"),
+            Case(CLIENT, SERVER, open=False, because="nobody enters"),
         )
     except (EnvironmentBroken, Nonconformance) as failed:
         return failed

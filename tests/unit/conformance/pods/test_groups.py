@@ -81,3 +81,20 @@ def test_two_groups_together_are_a_group() -> None:
     assert isinstance(both, Group)
     assert both.first.node == "l1"
     assert len(both.tcp(80)) == 5
+
+
+def test_each_server_has_a_client_of_each_system_and_the_clients_take_turns() -> None:
+    pairs = (LINUX + WINDOWS).in_turns_to(SERVERS)
+    assert nodes(pairs) == [
+        ("l1", "w1"), ("l2", "w2"), ("l1", "w3"), ("w1", "w1"), ("w2", "w2"), ("w3", "w3"),
+    ]  # fmt: skip
+    assert nodes(LINUX.in_turns_to(SERVERS)) == [("l1", "w1"), ("l2", "w2"), ("l1", "w3")]
+
+
+def test_in_a_crowd_an_address_has_the_place_that_it_is_given_among_addresses_of_nobody() -> None:
+    (one,) = client = LINUX.at("l1")
+    for place in (1, 3, 4):
+        crowd = client.in_crowd(place, 4)
+        assert crowd[place - 1] == one.address
+        assert len(set(crowd)) == 4
+        assert all(address.startswith("198.18.") for address in crowd if address != one.address)

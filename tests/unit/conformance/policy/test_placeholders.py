@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,3 +83,12 @@ def test_what_only_looks_like_a_placeholder_is_refused(text: str) -> None:
 def test_a_value_that_no_placeholder_asks_for_is_told() -> None:
     objects = policy(selector="${server.role}")
     assert placeholders.unused(objects, ["server", "friend"]) == ["friend"]
+
+
+def test_an_object_that_names_several_values_is_made_once_for_each_of_them() -> None:
+    servers = [workload("web", "windows"), replace(workload("api"), role="server")]
+    known = placeholders.values(namespace="demo-1", run="abc", server=servers)
+    tier = {"kind": "Tier", "metadata": {"name": "${namespace}-first"}}
+    one = {"kind": "NetworkPolicy", "metadata": {"name": "p-${server.role}"}, "spec": {}}
+    filled = placeholders.fill([tier, one], known, where="p.yaml")
+    assert [obj["metadata"]["name"] for obj in filled] == ["demo-1-first", "p-client", "p-server"]

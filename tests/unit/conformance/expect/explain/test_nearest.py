@@ -300,10 +300,12 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
     )
     link([denied, control])
     outcomes = [
-        Outcome(denied, BrokenControl(Why.CONTROL), is_control=False),
+        Outcome(
+            denied, BrokenControl(Why.CONTROL), is_control=False, because="only friends may enter"
+        ),
         Outcome(control, Held(tuple(control.tries)), is_control=True),
     ]
-    broken = failure(expecting(), outcomes, because="only friends may enter", seconds=12.0)
+    broken = failure(expecting(), outcomes, seconds=12.0)
     assert isinstance(broken, ControlBroken)
     assert str(broken).splitlines()[:9] == [
         "POL-1: clients on linux-1 do not reach pods on windows-2: control failed: expected CONNECTED close to each "
@@ -329,7 +331,6 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
     broken = failure(
         expecting(),
         [Outcome(denied, BrokenControl(Why.CONTROL), is_control=False)],
-        because="only friends may enter",
         seconds=17.3,
     )
     first, *rest = str(broken).splitlines()

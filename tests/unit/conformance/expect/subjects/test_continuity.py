@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.continuity import Throughout
 from conformance.expect.traffic import Expect
@@ -29,6 +30,7 @@ from tests.unit.conformance.expect.stand_ins import (
 
 STRANGER, SERVER = workload("stranger", "windows"), workload("server")
 TARGET = replace(target(), backends=(SERVER,))
+CLOSED = Case(STRANGER, TARGET, open=False, because="it stays")
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 
@@ -50,10 +52,8 @@ def asked(
         while clock.now < seconds:
             pass
 
-    beside = [(STRANGER, friend)] if alive else []
-    one.closed_while(
-        work, closed=[[(STRANGER, TARGET)]], beside=[beside] if beside else [], because="it stays"
-    )
+    beside = [Case(STRANGER, friend, open=True, because="no policy selects it")] if alive else []
+    one.closed_while(work, CLOSED, *beside, because="it stays")
 
 
 def test_a_path_that_stays_closed_is_confirmed_with_how_often_it_was_asked() -> None:
@@ -128,8 +128,8 @@ def test_a_source_whose_last_silence_is_heard_after_the_end_is_asked_again() -> 
         return observation(attempt, verdicts.pop() if verdicts else UP)
 
     one = throughout(answer, decided=decided)
-    ways = {"closed": [[(STRANGER, TARGET)]], "beside": [[(STRANGER, friend)]]}
-    one.closed_while(lambda: over.wait(10.0), **ways, because="it stays")
+    beside = Case(STRANGER, friend, open=True, because="no policy selects it")
+    one.closed_while(lambda: over.wait(10.0), CLOSED, beside, because="it stays")
     assert [one.verdict for one in decided] == [ClaimVerdict.CONFIRMED]
 
 
@@ -148,9 +148,7 @@ def test_what_breaks_the_asking_itself_is_raised_and_no_silence() -> None:
         raise OSError("no more threads")
 
     with pytest.raises(OSError, match="no more threads"):
-        throughout(answer).closed_while(
-            lambda: None, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays"
-        )
+        throughout(answer).closed_while(lambda: None, CLOSED, because="it stays")
 
 
 def test_a_broken_probe_is_no_denial() -> None:
@@ -168,6 +166,4 @@ def test_what_the_work_raises_is_raised() -> None:
         raise ControlBroken("Felix was back too soon", control="Felix is down")
 
     with pytest.raises(ControlBroken, match="too soon"):
-        throughout(DROPPED).closed_while(
-            work, closed=[[(STRANGER, TARGET)]], beside=[], because="it stays"
-        )
+        throughout(DROPPED).closed_while(work, CLOSED, because="it stays")

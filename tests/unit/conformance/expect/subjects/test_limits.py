@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.expect.limitation import Case
+from conformance.expect.limitation import LimitedCase
 from conformance.expect.subjects.limits import Limits
 from conformance.model.endpoint import OS, Pair
 from conformance.pods.groups import Group
@@ -55,7 +55,7 @@ def paths(found: Mapping[Pair, bool]) -> dict[tuple[str, str, int], bool]:
     }
 
 
-def shape(case: Case) -> tuple[Any, Any, Any]:
+def shape(case: LimitedCase) -> tuple[Any, Any, Any]:
     """What a case says of each path: as documented, either way, and beside them."""
     return paths(case.as_documented), paths(case.both), paths(case.witness)
 

@@ -323,12 +323,8 @@ def test_pools_without_nat_outgoing_ask_for_nothing() -> None:
         ask_beyond(seen_as("10.0.0.11"), seen_as("10.0.0.11"), pools=pools)
 
 
-def test_ways_beyond_are_of_all_who_get_there_or_of_nobody() -> None:
-    ((pair,), nobody) = Town({}).beyond().ways([WINDOWS], [])
-    assert (pair[0], pair[1].label, nobody) == (
-        WINDOWS,
-        f"{OUTSIDE}:80/tcp (beyond the cluster)",
-        [],
-    )
+def test_the_target_beyond_is_asked_where_it_answers_each_client_alone() -> None:
+    (target,) = Town({}).beyond().target_of([WINDOWS])
+    assert target.label == f"{OUTSIDE}:80/tcp (beyond the cluster)"
     for town in (Town({}, tcp=Verdict.TIMED_OUT), Town({}, target=None)):
-        assert town.beyond().ways([WINDOWS], [WINDOWS]) == [[], []]
+        assert town.beyond().target_of([WINDOWS]) == []
