@@ -1,7 +1,7 @@
 """One long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
 It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.  Nothing here waits
-for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: what answers a batch is handed to its callbacks.
+for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: results of attempts are handed to callbacks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.errors import ProbeBroken
@@ -23,6 +23,7 @@ from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import Transcript
 from conformance.model.endpoint import Workload
 from conformance.probe import protocol
+from conformance.probe.asking import Inbox, Pending
 from conformance.probe.clocks import AgentClock
 
 KEEP_ALIVE = 60.0
@@ -35,44 +36,34 @@ class AgentRefused(ProbeBroken):
     """The agent cannot start, is not ours, or cannot carry out the line: asking again would not help."""
 
 
-@dataclass(kw_only=True)
-class Batch:
-    """Attempts that an agent is asked for at once.  The callbacks are called from any thread, and must be quick."""
+Results = Sequence[tuple[Pending, Document]]
+"""Attempts with their results, in the order in which they ended."""
 
-    specs: Sequence[Document]
-    """As the protocol describes attempts, without their ids."""
+
+@dataclass(eq=False)
+class _Line:
+    """Attempts of one Asking that are asked for in one line, which is one batch of the protocol."""
+
+    left: dict[int, Pending]
+    """Number in the line to the attempt, of those without a result."""
     within: float
-    """s.  From its sending, for all of it; an agent that says nothing at all (no heartbeat) is given up earlier."""
-    heard: Callable[[Sequence[tuple[int, Document]], protocol.When], None]
-    """Places in ``specs`` with their results, in the order in which they ended."""
-    broken: Callable[[ProbeBroken], None]
-    """No more results will come; not called when all have come, nor after :meth:`Agent.cancel`."""
-
-
-@dataclass
-class _Part:
-    """As much of a batch as is sent in one line."""
-
-    batch: Batch
-    first: int
-    count: int
+    """s.  From its sending; an agent that says nothing at all (no heartbeat) is given up earlier."""
+    inbox: Inbox
     name: str = ""
     sent: float = 0.0
-    left: set[int] = field(default_factory=set)
     cancelled: bool = False
 
-    @property
-    def end(self) -> float:
-        """When it must have been answered."""
-        return self.sent + self.batch.within
-
-    def answered(self, results: Any, left: Any) -> list[int] | None:
-        """Return the numbers of the attempts that results are about; None where they do not match the batch."""
+    def take(self, results: Any, left: Any) -> Results | None:
+        """Remove the attempts that have results, and return them with these; None where the two do not match."""
         if not isinstance(results, list):
             return None
         numbers = [result.get("id") for result in results]
-        distinct = len(set(numbers)) == len(numbers) and self.left.issuperset(numbers)
-        return numbers if distinct and left == len(self.left) - len(numbers) else None
+        distinct = len(set(numbers)) == len(numbers) and self.left.keys() >= set(numbers)
+        if not distinct or left != len(self.left) - len(numbers):
+            return None
+        return [
+            (self.left.pop(number), result) for number, result in zip(numbers, results, strict=True)
+        ]
 
 
 class Agent:
@@ -87,10 +78,14 @@ class Agent:
         transcript: Transcript,
         program: protocol.Program,
         silence: float,
+        *,
+        on_results: Callable[[Results, protocol.When], None],
+        on_broken: Callable[[Sequence[Pending], ProbeBroken], None],
     ) -> None:
         """Opens the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
 
-        Raises ExecBroken (ProbeBroken) when that fails.
+        ``on_results`` and ``on_broken`` (of these attempts no more results will come) are called from any thread, and
+        must be quick.  Raises ExecBroken (ProbeBroken) when the exec cannot be opened.
         """
         self.workload = workload
         self.program = program
@@ -101,12 +96,14 @@ class Agent:
             f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic()
         )
         self._silence = silence
+        self._on_results = on_results
+        self._on_broken = on_broken
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._hello: Future[Document] = Future()
         self._replies: dict[str, Future[Document]] = {}
-        self._parts: dict[str, _Part] = {}
-        self._waiting: deque[_Part] = deque()
+        self._lines: dict[str, _Line] = {}
+        self._waiting: deque[_Line] = deque()
         self._under_way = 0
         self._most = 1
         """Attempts under way at most: half of what it has open at once, so that none of them waits in it."""
@@ -139,35 +136,38 @@ class Agent:
         self._most = max(1, int(hello.get("open_limit") or 0) // 2)
         return hello
 
-    def begin(self, batch: Batch) -> bool:
-        """Send a batch, as far as half of what the agent opens at once is free; the rest follows as room comes.
+    def begin(self, attempts: Sequence[Pending], within: float) -> bool:
+        """Send attempts of one Asking, as many as half of what the agent opens at once; the rest follows later.
 
-        False: the agent is over, and nothing was sent.
+        ``within`` seconds from its sending each line must have been answered.  Returns False, and sends nothing, when
+        the agent is over.
         """
         with self._lock:
             if self._over:
                 return False
-            for first in range(0, len(batch.specs), self._most):
-                self._waiting.append(_Part(batch, first, min(self._most, len(batch.specs) - first)))
+            for first in range(0, len(attempts), self._most):
+                line = attempts[first : first + self._most]
+                self._waiting.append(_Line(dict(enumerate(line)), within, line[0].inbox))
             self.used = time.monotonic()
         self._send_waiting()
         return True
 
-    def holds_back(self, batch: Batch) -> bool:
+    def holds_back(self, inbox: Inbox) -> bool:
+        """Whether attempts of an Asking have not been sent yet."""
         with self._lock:
-            return any(part.batch is batch for part in self._waiting)
+            return any(line.inbox is inbox for line in self._waiting)
 
-    def cancel(self, batch: Batch) -> None:
-        """End a batch; its callbacks are not called any more, but for one that is running in another thread."""
+    def cancel(self, inbox: Inbox) -> None:
+        """End all attempts of an Asking; a callback may still be running for them in another thread."""
         with self._lock:
-            self._waiting = deque(part for part in self._waiting if part.batch is not batch)
-            parts = [
-                part for part in self._parts.values() if part.batch is batch and not part.cancelled
+            self._waiting = deque(line for line in self._waiting if line.inbox is not inbox)
+            lines = [
+                line for line in self._lines.values() if line.inbox is inbox and not line.cancelled
             ]
-            for part in parts:
-                part.cancelled = True
-        for part in parts:
-            self._say(protocol.cancel_line(part.name))
+            for line in lines:
+                line.cancelled = True
+        for line in lines:
+            self._say(protocol.cancel_line(line.name))
 
     def request(self, line: Callable[[str], bytes], within: float) -> Document:
         """What it answers to the line that is made with a new batch's name, within so many seconds.
@@ -197,12 +197,14 @@ class Agent:
         """Give the agent up when it is silent, or has not answered in time; to be called every now and then."""
         now = time.monotonic()
         with self._lock:
-            if self._over or not (self._parts or self._replies):
+            if self._over or not (self._lines or self._replies):
                 return
-            late = next((part for part in self._parts.values() if now >= part.end), None)
+            late = next(
+                (line for line in self._lines.values() if now >= line.sent + line.within), None
+            )
             quiet = now - self._heard
         if late is not None:
-            self._give_up(f"batch {late.name} was not answered within {late.batch.within:.0f} s")
+            self._give_up(f"batch {late.name} was not answered within {late.within:.0f} s")
         elif quiet > self._silence:
             self._give_up(f"nothing was heard from it for {quiet:.0f} s, not even its heartbeat")
 
@@ -213,7 +215,7 @@ class Agent:
     @property
     def busy(self) -> bool:
         """Whether attempts or questions are under way, or a stream is held."""
-        return bool(self._parts or self._waiting or self._replies or self.held)
+        return bool(self._lines or self._waiting or self._replies or self.held)
 
     def close(self) -> None:
         """Tell it to quit; idempotent."""
@@ -229,19 +231,16 @@ class Agent:
                 if (
                     self._over
                     or not self._waiting
-                    or self._under_way + self._waiting[0].count > self._most
+                    or self._under_way + len(self._waiting[0].left) > self._most
                 ):
                     return
-                part = self._waiting.popleft()
-                part.name, part.sent = f"b{next(self._numbers)}", time.monotonic()
-                part.left = set(range(part.count))
-                self._parts[part.name] = part
-                self._under_way += part.count
-            self._say(
-                protocol.batch_line(
-                    part.name, part.batch.specs[part.first : part.first + part.count]
-                )
-            )
+                line = self._waiting.popleft()
+                line.name = f"b{next(self._numbers)}"
+                line.sent = time.monotonic()
+                self._lines[line.name] = line
+                self._under_way += len(line.left)
+                specs = [attempt.spec for attempt in line.left.values()]
+            self._say(protocol.batch_line(line.name, specs))
 
     def _say(self, line: bytes) -> None:
         self._sent = time.monotonic()
@@ -257,15 +256,16 @@ class Agent:
             self._over = self._over or why
             replies = list(self._replies.values())
             self._replies = {}
-            parts = [*self._parts.values(), *self._waiting]
-            self._parts = {}
+            lines = [*self._lines.values(), *self._waiting]
+            self._lines = {}
             self._under_way = 0
             self._waiting.clear()
         for future in [*replies, self._hello]:
             if not future.done():
                 future.set_exception(kind(self._broken(), transport=self._over))
-        for batch in {id(part.batch): part.batch for part in parts if not part.cancelled}.values():
-            batch.broken(kind(self._broken(), transport=self._over))
+        left = [attempt for line in lines if not line.cancelled for attempt in line.left.values()]
+        if left:
+            self._on_broken(left, kind(self._broken(), transport=self._over))
 
     def _broken(self) -> str:
         noise = f"; it also wrote {' / '.join(self._noise)!r}" if self._noise else ""
@@ -315,20 +315,19 @@ class Agent:
             future.set_result(document)
 
     def _results(self, name: str, document: Document) -> None:
-        """Some of a batch's results, the rest of it still to come."""
+        """Take in results of a line, whose other results are still to come."""
         results: Any = document.get("results")
         with self._lock:
-            part = self._parts.get(name)
-            if part is None:
+            line = self._lines.get(name)
+            if line is None:
                 return
-            numbers = part.answered(results, document.get("left"))
-            if numbers is not None:
-                part.left.difference_update(numbers)
-                self._under_way -= len(numbers)
+            ended = line.take(results, document.get("left"))
+            if ended is not None:
+                self._under_way -= len(ended)
                 self.used = self._heard
-                if not part.left:
-                    del self._parts[name]
-        if numbers is None:
+                if not line.left:
+                    del self._lines[name]
+        if ended is None:
             self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
             return
         begins = [
@@ -337,12 +336,9 @@ class Agent:
             if isinstance(result.get("began_ms"), int | float)
         ]
         if begins:
-            self.clock.began(min(begins) / 1000, part.sent)
-        if not part.cancelled:
-            when = protocol.When(part.sent, self.clock.name, *self.clock.start())
-            part.batch.heard(
-                list(zip((part.first + number for number in numbers), results, strict=True)), when
-            )
+            self.clock.began(min(begins) / 1000, line.sent)
+        if not line.cancelled:
+            self._on_results(ended, protocol.When(line.sent, self.clock.name, *self.clock.start()))
         self._send_waiting()
 
     def _refuse(self, name: str, message: str) -> None:
@@ -351,15 +347,14 @@ class Agent:
         )
         with self._lock:
             future = self._replies.pop(name, None)
-            part = self._parts.pop(name, None)
-            if part is not None:
-                self._under_way -= len(part.left)
+            line = self._lines.pop(name, None)
+            if line is not None:
+                self._under_way -= len(line.left)
         if future is not None:
             future.set_exception(refused)
-        elif part is not None:
-            self.cancel(part.batch)  # its other parts, if there are any
-            if not part.cancelled:
-                part.batch.broken(refused)
+        elif line is not None:
+            if not line.cancelled:
+                self._on_broken(list(line.left.values()), refused)
             self._send_waiting()
 
     def _end(self, end: ExecEnd) -> None:

@@ -1,4 +1,9 @@
-"""The live agents of one process: started when needed, watched, and ended when another needs their slot."""
+"""The live agents of one process: started when needed, asked, repaired, and ended when another needs their slot.
+
+Attempts are sent at once where their agent is alive.  Starting an agent, and looking at its pod after an error, takes
+its time in a thread of the pool, one for each source; attempts that are begun meanwhile wait for it.  Transport errors
+are retried while they may pass.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken, SuiteError
+from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
 from conformance.model.counted import counted
@@ -19,10 +25,12 @@ from conformance.pods.deploy import changed, changed_among
 from conformance.pods.nodes_gone import gone
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.probe import protocol
-from conformance.probe.agent import Agent, AgentRefused
+from conformance.probe.agent import Agent, AgentRefused, Results
+from conformance.probe.asking import Answered, Inbox, Pending
 from conformance.probe.limits import Counts, Limits
 from conformance.probe.slots import Slot, Slots
 from conformance.settings import Settings
+from conformance.timing import SYSTEM_CLOCK
 
 _Key = tuple[str, str]
 """A pod's uid and a program's name."""
@@ -58,6 +66,8 @@ class Agents:
         self._transcript = transcript
         self._lock = threading.Lock()
         self._agents: dict[_Key, tuple[Agent, Sequence[Slot]]] = {}
+        self._waiting: dict[_Key, list[Pending]] = {}
+        """Agent to the attempts that wait for its repair; a key stays as long as the repair is under way."""
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
@@ -109,21 +119,30 @@ class Agents:
                 self._agents[key] = (agent, slots)
             return agent
 
-    def with_live(
-        self, source: Workload, program: protocol.Program, ask: Callable[[Agent], bool]
-    ) -> bool:
-        """What ``ask`` says, which is called with the live agent of a program in a pod; False when there is none.
+    def begin(self, attempts: Iterable[Pending]) -> None:
+        """Send attempts, at once where their agents are alive."""
+        by_source: dict[str, list[Pending]] = {}
+        for pending in attempts:
+            by_source.setdefault(pending.attempt.source.uid, []).append(pending)
+        for several in by_source.values():
+            if unsent := self._send(several):
+                self._wait(unsent)
 
-        Meanwhile the agent is not ended to make room.  ``ask`` must be quick, and use nothing of this object.
-        """
+    def waits(self, source: str, inbox: Inbox) -> bool:
+        """Whether a pod's attempts for an inbox have not left yet: its agent is being repaired, or is busy."""
         with self._lock:
-            known = self._agents.get((source.uid, program.name))
-            return known is not None and known[0].alive and ask(known[0])
+            if any(uid == source for uid, _ in self._waiting):
+                return True
+            agents = [agent for (uid, _), (agent, _) in self._agents.items() if uid == source]
+        return any(agent.holds_back(inbox) for agent in agents)
 
-    def note_error(self, source: Workload, program: protocol.Program, error: ProbeBroken) -> None:
-        """Remember what broke an agent, for the message that it is not started any more."""
-        if not isinstance(error, AgentRefused):
-            self._error[source.uid, program.name] = str(error)
+    def cancel(self, inbox: Inbox) -> None:
+        """End all attempts of an inbox."""
+        with self._lock:
+            inbox.closed = True
+            agents = [agent for agent, _ in self._agents.values()]
+        for agent in agents:
+            agent.cancel(inbox)
 
     def revalidate(self) -> None:
         """End the agents of pods that are no longer what they were."""
@@ -159,6 +178,152 @@ class Agents:
         list(self.pool.map(_end, agents))
         self.pool.shutdown()
 
+    def _send(self, attempts: Sequence[Pending], *, repaired: bool = False) -> list[Pending]:
+        """Hand attempts of one source to its live agent, and return those that could not be sent.
+
+        Only a repair (``repaired``) sends while it is under way; an agent is not ended meanwhile to make room.
+        """
+        source = attempts[0].attempt.source
+        key = _key(source)
+        unsent: list[Pending] = []
+        with self._lock:
+            agent, _ = self._agents.get(key, (None, ()))
+            if key in self._waiting and not repaired:
+                agent = None
+            for several in _by_inbox(attempts):
+                if agent is None or not agent.alive or not self._hand_over(agent, several):
+                    unsent += several
+        return unsent
+
+    def _hand_over(self, agent: Agent, attempts: Sequence[Pending]) -> bool:
+        """Send attempts of one inbox; False: the agent is over."""
+        for pending in attempts:
+            pending.tries += 1
+        longest = max(pending.attempt.give_up_after for pending in attempts)
+        overhead = self.settings.timings.of(agent.workload.os).exec_overhead
+        if not agent.begin(attempts, protocol.PATIENCE * longest + overhead):
+            return False
+        where = (agent.workload.node, agent.workload.os)
+        self.counts.batches[where] += 1
+        self.counts.attempts[where] += len(attempts)
+        return True
+
+    def _deliver(self, results: Results, when: protocol.When) -> None:
+        """Put results of one line into their inbox, all at once: each waking of its reader costs more than this."""
+        answered = []
+        for pending, result in results:
+            try:
+                observation = protocol.observation(pending.attempt, result, when, pending.tries)
+                answered.append(Answered(pending.ticket, observation))
+            except ProbeBroken as broken:
+                self._broke([pending], broken)
+        if answered:
+            results[0][0].inbox.arrived.put(answered)
+
+    def _broke(self, attempts: Sequence[Pending], error: ProbeBroken) -> None:
+        """Note what broke attempts of one source, which then wait for a repair."""
+        hopeless = isinstance(error, AgentRefused) or (
+            isinstance(error, ExecBroken) and not error.retryable
+        )
+        if not isinstance(error, AgentRefused):
+            self._error[_key(attempts[0].attempt.source)] = str(error)
+        for pending in attempts:
+            pending.errors.append(str(error))
+            pending.hopeless = hopeless
+        self._wait(attempts)
+
+    def _wait(self, attempts: Sequence[Pending]) -> None:
+        """Let attempts of one source wait for the repair of its agent, which begins unless it is under way."""
+        source = attempts[0].attempt.source
+        with self._lock:
+            is_under_way = _key(source) in self._waiting
+            self._waiting.setdefault(_key(source), []).extend(attempts)
+        if not is_under_way:
+            self.pool.submit(self._repair, source)
+
+    def _repair(self, source: Workload) -> None:
+        """Send what waits for a source's agent, until nothing does: after an error give up or pause, start it, send."""
+        attempts: list[Pending] = []
+        try:
+            while attempts := self._take_waiting(source):
+                attempts = self._after_errors(source, attempts)
+                if attempts:
+                    self._start_and_send(source, attempts)
+        except Exception as error:  # those who wait for the attempts must learn of any error
+            with self._lock:
+                attempts += self._waiting.pop(_key(source), [])
+            for pending in attempts:
+                pending.fail(error)
+
+    def _take_waiting(self, source: Workload) -> list[Pending]:
+        """Return what waits for a source's agent; the repair is over when nothing does."""
+        with self._lock:
+            attempts = [
+                pending
+                for pending in self._waiting.pop(_key(source), ())
+                if not pending.inbox.closed
+            ]
+            if attempts:
+                self._waiting[_key(source)] = []
+        return attempts
+
+    def _after_errors(self, source: Workload, attempts: list[Pending]) -> list[Pending]:
+        """Give up the attempts that an error has ended, pause before others are repeated, and return all others."""
+        broken = [pending for pending in attempts if pending.errors]
+        if not broken:
+            return attempts
+        happened, unknown = self._happened(source)
+        pause = min(2.0, 0.25 * 2 ** (max(pending.tries for pending in broken) - 1))
+        patience = self.settings.timings.of(source.os)
+        budget = patience.exec_overhead + 2 * patience.agent_hello  # for two starts
+        again = []
+        for pending in broken:
+            pending.errors[-1] += unknown
+            if isinstance(happened, MissingCapability):
+                pending.fail(happened)
+            elif happened:
+                text = f"{happened}, while it was probing ({pending.errors[-1]})"
+                pending.fail(EnvironmentBroken(text))
+            elif pending.hopeless or pending.begun + budget - time.monotonic() <= pause:
+                pending.fail(pending.broken())
+            else:
+                again.append(pending)
+        if again:
+            self.counts.repeated[source.node, source.os] += len(again)
+            SYSTEM_CLOCK.sleep(pause)
+        return [*again, *(pending for pending in attempts if not pending.errors)]
+
+    def _happened(self, source: Workload) -> tuple[str | MissingCapability, str]:
+        """Return what became of a pod, with an error where its node is gone, and what is not known of it."""
+        lack = None
+        try:
+            happened = self.what_happened(source)
+            # A node's pods are listed for a while after the node is gone.
+            lack = self.gone([source])
+            happened = str(self.lost([source]) or happened).partition("\n")[0]
+        except SuiteError as error:  # then at least the probe's own error is known
+            return lack or "", f"; whether the pod changed is not known: {error}"
+        return lack or happened, ""
+
+    def _start_and_send(self, source: Workload, attempts: Sequence[Pending]) -> None:
+        """Start a source's agent where none is alive, and send attempts to it."""
+
+        def postpone(seconds: float) -> None:
+            for pending in attempts:
+                pending.begun += seconds
+
+        error = ProbeBroken(f"the agent in {source.label} ended before it was asked")
+        unsent = attempts
+        try:
+            self.agent(source, protocol.AGENTS[source.os], postpone)
+            unsent = self._send(attempts, repaired=True)
+        except ProbeBroken as broken:
+            error = broken
+        if unsent:
+            for pending in unsent:
+                pending.tries += 1
+            self._broke(unsent, error)
+
     def _start(
         self,
         source: Workload,
@@ -185,7 +350,15 @@ class Agents:
         purpose = f"exec that starts an agent in {source.namespace}/{source.pod}"
         with self.slots.hold(starts, count, within, purpose):
             waited(time.monotonic() - asked)
-            agent = Agent(self.kube, source, self._transcript, program, patience.agent_silence)
+            agent = Agent(
+                self.kube,
+                source,
+                self._transcript,
+                program,
+                patience.agent_silence,
+                on_results=self._deliver,
+                on_broken=self._broke,
+            )
             self._restarted[own] += again
             agent.greet(patience.agent_hello)
         self._broken_before.discard(own)
@@ -193,23 +366,23 @@ class Agents:
 
     def _live_slots(self, source: Workload, within: float) -> list[Slot]:
         """The slots of a live agent: its Windows node's, and one of all.  Raises ProbeBroken."""
-        limits = self.limits
         taken = list[Slot]()
-        bounds = [_Bound("agent", limits.agents, limits.share)]
-        if source.os == "windows":  # before the other, which is of use to pods on any node
-            bounds.insert(
-                0,
-                _Bound(
-                    _live(source.node), limits.per_windows_node, limits.share_of_node, source.node
-                ),
-            )
+        # The node's first: the other slot is of use to pods on any node.
+        nodes = [source.node, ""] if source.os == "windows" else [""]
         try:
-            for bound in bounds:
-                taken.append(self._live_slot(bound, within))
+            for node in nodes:
+                taken.append(self._live_slot(self._bound(node), within))
         except BaseException:
             _release(taken)
             raise
         return taken
+
+    def _bound(self, node: str) -> _Bound:
+        """Return how many agents may live on a Windows node, or in all (``""``)."""
+        limits = self.limits
+        if node:
+            return _Bound(f"live-{node}", limits.per_windows_node, limits.share_of_node, node)
+        return _Bound("agent", limits.agents, limits.share)
 
     def _live_slot(self, bound: _Bound, within: float) -> Slot:
         """A slot for a live agent; idle agents of ours make room when all are taken, or our share is."""
@@ -272,12 +445,9 @@ class Agents:
             if time.monotonic() - looked < GIVE_WAY:
                 continue
             looked = time.monotonic()
-            self._give_way(_Bound("agent", self.limits.agents, self.limits.share))
-            for node in {agent.workload.node for agent in agents if agent.workload.os == "windows"}:
-                bound = _Bound(
-                    _live(node), self.limits.per_windows_node, self.limits.share_of_node, node
-                )
-                self._give_way(bound)
+            windows = [agent.workload for agent in agents if agent.workload.os == "windows"]
+            for node in ("", *{workload.node for workload in windows}):
+                self._give_way(self._bound(node))
 
     def _give_way(self, bound: _Bound) -> None:
         """End idle agents beyond our share while another process waits for a slot."""
@@ -307,9 +477,18 @@ class _Bound:
     """Empty: all."""
 
 
-def _live(node: str) -> str:
-    """What the slots of live agents on a Windows node are called."""
-    return f"live-{node}"
+def _key(source: Workload) -> _Key:
+    """Return the key of the agent that makes a pod's attempts."""
+    return source.uid, protocol.AGENTS[source.os].name
+
+
+def _by_inbox(attempts: Iterable[Pending]) -> Iterable[list[Pending]]:
+    """Group attempts by their inboxes, without those of closed ones."""
+    found: dict[Inbox, list[Pending]] = {}
+    for pending in attempts:
+        if not pending.inbox.closed:
+            found.setdefault(pending.inbox, []).append(pending)
+    return found.values()
 
 
 def _end(agent_and_slots: tuple[Agent, Sequence[Slot]]) -> None:

@@ -1,31 +1,29 @@
-"""Attempts under way: they leave when they are begun, and each result is told when it comes.
+"""Attempts under way: they leave when they are begun, and each result arrives when its attempt ends.
 
-One expectation asks through one :class:`Asking`.  What it gives up is not heard of any more: not as a result, and not
-in any transcript.
+One expectation asks through one :class:`Asking`.  Nothing arrives of attempts that it has given up: no result, and no
+entry in a transcript.
 """
 
-import itertools
 import queue
-from collections import deque
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from conformance.errors import ProbeBroken
 from conformance.model.attempt import Attempt
+from conformance.model.counted import counted
 from conformance.model.observation import Observation
-from conformance.probe import protocol
-from conformance.probe.agents import Agents
-from conformance.probe.lane import Lane, Told, Try
 
 
 @dataclass(frozen=True)
 class Answered:
-    """What became of one attempt: exactly one of ``observation`` and ``error`` is there."""
+    """The end of one attempt: exactly one of ``observation`` and ``error`` is there."""
 
     ticket: int
     observation: Observation | None = None
     error: Exception | None = None
-    """ProbeBroken or EnvironmentBroken, after all that was tried again."""
+    """ProbeBroken or EnvironmentBroken, after all retries."""
 
 
 class Asking(Protocol):
@@ -44,52 +42,38 @@ class Asking(Protocol):
         """End everything that is under way; nothing of it is heard or written into any transcript later."""
 
 
-class LiveAsking:
-    """An Asking by agents in pods."""
+@dataclass(eq=False)
+class Inbox:
+    """The place where the results of one Asking arrive, from any thread."""
 
-    def __init__(self, agents: Agents) -> None:
-        self._agents = agents
-        self._numbers = itertools.count(1)
-        self._lanes: dict[str, Lane] = {}
-        self._came = queue.SimpleQueue[Sequence[Told]]()
-        self._ready = deque[Answered]()
-        self.pending = 0
-        """Attempts begun whose result :meth:`next` has not given yet."""
+    arrived: queue.SimpleQueue[Sequence[Answered]] = field(default_factory=queue.SimpleQueue)
+    closed: bool = False
+    """Nobody looks into it any more."""
 
-    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
-        """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names too little."""
-        tries = [Try(next(self._numbers), attempt, protocol.spec(attempt)) for attempt in attempts]
-        by_source: dict[str, list[Try]] = {}
-        for attempt in tries:
-            by_source.setdefault(attempt.attempt.source.uid, []).append(attempt)
-        self.pending += len(tries)
-        for uid, several in by_source.items():
-            if uid not in self._lanes:
-                self._lanes[uid] = Lane(several[0].attempt.source, self._agents, self._came.put)
-            self._lanes[uid].begin(several)
-        return [attempt.ticket for attempt in tries]
 
-    def next(self, within: float) -> Answered | None:
-        if not self._ready:
-            try:
-                told = self._came.get(timeout=within) if within > 0 else self._came.get_nowait()
-            except queue.Empty:
-                return None
-            self._ready.extend(Answered(*item) for item in told)
-        self.pending -= 1
-        return self._ready.popleft()
+@dataclass(eq=False)
+class Pending:
+    """One attempt until its result has arrived, or it has been given up."""
 
-    def waits(self, source: str) -> bool:
-        lane = self._lanes.get(source)
-        return lane is not None and lane.waits
+    ticket: int
+    attempt: Attempt
+    spec: dict[str, Any]
+    """The attempt as the protocol describes it, without its id."""
+    inbox: Inbox
+    begun: float = field(default_factory=time.monotonic)
+    tries: int = 0
+    errors: list[str] = field(default_factory=list)
+    """What broke, oldest first."""
+    hopeless: bool = False
+    """The newest error would come again."""
 
-    def cancel(self) -> None:
-        """As :class:`Asking` says; it can be used again afterwards."""
-        lanes = list(self._lanes.values())
-        self._lanes = {}
-        # what still comes goes to where nobody looks
-        self._came = queue.SimpleQueue()
-        self.pending = 0
-        self._ready.clear()
-        for lane in lanes:
-            lane.cancel()
+    def fail(self, error: Exception) -> None:
+        """Report an error as the attempt's end."""
+        self.inbox.arrived.put([Answered(self.ticket, error=error)])
+
+    def broken(self) -> ProbeBroken:
+        """Describe the errors of an attempt that is not tried again."""
+        elapsed = time.monotonic() - self.begun
+        times = f"{counted(self.tries, 'try', 'tries')} in {elapsed:.0f} s"
+        transport = "\n".join(dict.fromkeys(self.errors))
+        return ProbeBroken(f"{self.errors[-1]} ({times})", transport=transport)

@@ -4,7 +4,10 @@ Every pod has one long-lived agent; all pods are asked at once, and results come
 retried until a deadline.  It never turns an error into a verdict, and never decides whether one is right.
 """
 
+import itertools
+import queue
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from conformance.pods.nodes_lost import NodeWatch
 from conformance.probe import protocol
 from conformance.probe.agent import Agent
 from conformance.probe.agents import Agents
-from conformance.probe.asking import LiveAsking
+from conformance.probe.asking import Answered, Inbox, Pending
 from conformance.probe.clocks import unix
 from conformance.probe.limits import Counts, Limits
 from conformance.probe.machine import Machine
@@ -30,6 +33,50 @@ __all__ = ["Counts", "Limits", "Prober"]
 
 ANSWER = 60.0
 """s.  Between two looks whether an answer has come; it only bounds a single wait, and ends nothing."""
+
+
+class LiveAsking:
+    """An Asking by agents in pods."""
+
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
+        self._numbers = itertools.count(1)
+        self._inbox = Inbox()
+        self._ready = deque[Answered]()
+        self.pending = 0
+        """Attempts begun whose result :meth:`next` has not given yet."""
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names too little."""
+        begun = [
+            Pending(next(self._numbers), attempt, protocol.spec(attempt), self._inbox)
+            for attempt in attempts
+        ]
+        self.pending += len(begun)
+        self._agents.begin(begun)
+        return [pending.ticket for pending in begun]
+
+    def next(self, within: float) -> Answered | None:
+        arrived = self._inbox.arrived
+        if not self._ready:
+            try:
+                self._ready.extend(
+                    arrived.get(timeout=within) if within > 0 else arrived.get_nowait()
+                )
+            except queue.Empty:
+                return None
+        self.pending -= 1
+        return self._ready.popleft()
+
+    def waits(self, source: str) -> bool:
+        return self._agents.waits(source, self._inbox)
+
+    def cancel(self) -> None:
+        """As :class:`Asking` says; it can be used again afterwards."""
+        self._agents.cancel(self._inbox)
+        self._inbox = Inbox()
+        self.pending = 0
+        self._ready.clear()
 
 
 class Prober:

@@ -14,8 +14,8 @@ import pytest
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.model.attempt import Kind
 from conformance.model.observation import Verdict
-from conformance.probe.asking import Answered, LiveAsking
-from conformance.probe.prober import Prober
+from conformance.probe.asking import Answered
+from conformance.probe.prober import LiveAsking, Prober
 
 
 @pytest.fixture
