@@ -1,7 +1,8 @@
 """One long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
-It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.  Nothing here waits
-for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: results of attempts are handed to callbacks.
+It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.
+Nothing here waits for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: results of
+attempts are handed to callbacks.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from conformance.probe.asking import Inbox, Pending
 from conformance.probe.clocks import AgentClock
 
 KEEP_ALIVE = 60.0
-"""s.  An agent that was not asked for so long is sent a ping: it exits by itself after 120 s without a line."""
+"""s.  An agent that was not asked for so long is sent a ping: it exits by itself after 120 s
+without a line."""
 
 Document = dict[str, Any]
 
 
 class AgentRefused(ProbeBroken):
-    """The agent cannot start, is not ours, or cannot carry out the line: asking again would not help."""
+    """The agent cannot start, is not ours, or cannot carry out the line: asking again would not
+    help."""
 
 
 Results = Sequence[tuple[Pending, Document]]
@@ -47,14 +50,16 @@ class _Line:
     left: dict[int, Pending]
     """Number in the line to the attempt, of those without a result."""
     within: float
-    """s.  From its sending; an agent that says nothing at all (no heartbeat) is given up earlier."""
+    """s.  From its sending; an agent that says nothing at all (no heartbeat) is given up
+    earlier."""
     inbox: Inbox
     name: str = ""
     sent: float = 0.0
     cancelled: bool = False
 
     def take(self, results: Any, left: Any) -> Results | None:
-        """Remove the attempts that have results, and return them with these; None where the two do not match."""
+        """Remove the attempts that have results, and return them with these; None where the two do
+        not match."""
         if not isinstance(results, list):
             return None
         numbers = [result.get("id") for result in results]
@@ -84,8 +89,9 @@ class Agent:
     ) -> None:
         """Opens the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
 
-        ``on_results`` and ``on_broken`` (of these attempts no more results will come) are called from any thread, and
-        must be quick.  Raises ExecBroken (ProbeBroken) when the exec cannot be opened.
+        ``on_results`` and ``on_broken`` (of these attempts no more results will come) are called
+        from any thread, and must be quick.  Raises ExecBroken (ProbeBroken) when the exec cannot be
+        opened.
         """
         self.workload = workload
         self.program = program
@@ -106,7 +112,8 @@ class Agent:
         self._waiting: deque[_Line] = deque()
         self._under_way = 0
         self._most = 1
-        """Attempts under way at most: half of what it has open at once, so that none of them waits in it."""
+        """Attempts under way at most: half of what it has open at once, so that none of them waits
+        in it."""
         self._noise: list[str] = []
         self._over = ""
         self._heard = self._sent = self.used = time.monotonic()
@@ -123,7 +130,8 @@ class Agent:
         )
 
     def greet(self, within: float) -> Document:
-        """Wait for its hello and check that it is our program.  Raises ProbeBroken, and ends the agent."""
+        """Wait for its hello and check that it is our program.  Raises ProbeBroken, and ends the
+        agent."""
         try:
             hello = self._hello.result(within)
         except FutureTimeout:
@@ -137,10 +145,11 @@ class Agent:
         return hello
 
     def begin(self, attempts: Sequence[Pending], within: float) -> bool:
-        """Send attempts of one Asking, as many as half of what the agent opens at once; the rest follows later.
+        """Send attempts of one Asking, as many as half of what the agent opens at once; the rest
+        follows later.
 
-        ``within`` seconds from its sending each line must have been answered.  Returns False, and sends nothing, when
-        the agent is over.
+        ``within`` seconds from its sending each line must have been answered.  Returns False, and
+        sends nothing, when the agent is over.
         """
         with self._lock:
             if self._over:
@@ -158,7 +167,8 @@ class Agent:
             return any(line.inbox is inbox for line in self._waiting)
 
     def cancel(self, inbox: Inbox) -> None:
-        """End all attempts of an Asking; a callback may still be running for them in another thread."""
+        """End all attempts of an Asking; a callback may still be running for them in another
+        thread."""
         with self._lock:
             self._waiting = deque(line for line in self._waiting if line.inbox is not inbox)
             lines = [
@@ -172,8 +182,8 @@ class Agent:
     def request(self, line: Callable[[str], bytes], within: float) -> Document:
         """What it answers to the line that is made with a new batch's name, within so many seconds.
 
-        An agent that says nothing at all is given up earlier.  Raises ProbeBroken: died, silent, cut, garbled;
-        AgentRefused.
+        An agent that says nothing at all is given up earlier.  Raises ProbeBroken: died, silent,
+        cut, garbled; AgentRefused.
         """
         name = f"b{next(self._numbers)}"
         future = Future[Document]()
@@ -194,7 +204,8 @@ class Agent:
         return document
 
     def look(self) -> None:
-        """Give the agent up when it is silent, or has not answered in time; to be called every now and then."""
+        """Give the agent up when it is silent, or has not answered in time; to be called every now
+        and then."""
         now = time.monotonic()
         with self._lock:
             if self._over or not (self._lines or self._replies):

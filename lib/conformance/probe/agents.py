@@ -1,8 +1,9 @@
-"""The live agents of one process: started when needed, asked, repaired, and ended when another needs their slot.
+"""The live agents of one process: started when needed, asked, repaired, and ended when another
+needs their slot.
 
-Attempts are sent at once where their agent is alive.  Starting an agent, and looking at its pod after an error, takes
-its time in a thread of the pool, one for each source; attempts that are begun meanwhile wait for it.  Transport errors
-are retried while they may pass.
+Attempts are sent at once where their agent is alive.  Starting an agent, and looking at its pod
+after an error, takes its time in a thread of the pool, one for each source; attempts that are begun
+meanwhile wait for it.  Transport errors are retried while they may pass.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _Key = tuple[str, str]
 LOOK = 0.1
 """s.  How often agents are looked at whether they have become silent or late."""
 GIVE_WAY = 0.5
-"""s.  How often a process looks whether another waits for an agent's slot, while it keeps more than its share."""
+"""s.  How often a process looks whether another waits for an agent's slot, while it keeps more than
+its share."""
 AT_REST = 0.1
 """s.  An agent was not asked for so long: then nobody is just about to."""
 
@@ -67,7 +69,8 @@ class Agents:
         self._lock = threading.Lock()
         self._agents: dict[_Key, tuple[Agent, Sequence[Slot]]] = {}
         self._waiting: dict[_Key, list[Pending]] = {}
-        """Agent to the attempts that wait for its repair; a key stays as long as the repair is under way."""
+        """Agent to the attempts that wait for its repair; a key stays as long as the repair is
+        under way."""
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
@@ -87,7 +90,8 @@ class Agents:
     ) -> Agent:
         """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
 
-        ``waited`` hears the seconds for which other starts were waited for, which are nobody's fault.
+        ``waited`` hears the seconds for which other starts were waited for, which are nobody's
+        fault.
         """
         key = (source.uid, program.name)
         within = self.settings.timings.of(source.os).agent_slot
@@ -129,7 +133,8 @@ class Agents:
                 self._wait(unsent)
 
     def waits(self, source: str, inbox: Inbox) -> bool:
-        """Whether a pod's attempts for an inbox have not left yet: its agent is being repaired, or is busy."""
+        """Whether a pod's attempts for an inbox have not left yet: its agent is being repaired, or
+        is busy."""
         with self._lock:
             if any(uid == source for uid, _ in self._waiting):
                 return True
@@ -181,7 +186,8 @@ class Agents:
     def _send(self, attempts: Sequence[Pending], *, repaired: bool = False) -> list[Pending]:
         """Hand attempts of one source to its live agent, and return those that could not be sent.
 
-        Only a repair (``repaired``) sends while it is under way; an agent is not ended meanwhile to make room.
+        Only a repair (``repaired``) sends while it is under way; an agent is not ended meanwhile to
+        make room.
         """
         source = attempts[0].attempt.source
         key = _key(source)
@@ -209,7 +215,8 @@ class Agents:
         return True
 
     def _deliver(self, results: Results, when: protocol.When) -> None:
-        """Put results of one line into their inbox, all at once: each waking of its reader costs more than this."""
+        """Put results of one line into their inbox, all at once: each waking of its reader costs
+        more than this."""
         answered = []
         for pending, result in results:
             try:
@@ -233,7 +240,8 @@ class Agents:
         self._wait(attempts)
 
     def _wait(self, attempts: Sequence[Pending]) -> None:
-        """Let attempts of one source wait for the repair of its agent, which begins unless it is under way."""
+        """Let attempts of one source wait for the repair of its agent, which begins unless it is
+        under way."""
         source = attempts[0].attempt.source
         with self._lock:
             is_under_way = _key(source) in self._waiting
@@ -242,7 +250,8 @@ class Agents:
             self.pool.submit(self._repair, source)
 
     def _repair(self, source: Workload) -> None:
-        """Send what waits for a source's agent, until nothing does: after an error give up or pause, start it, send."""
+        """Send what waits for a source's agent, until nothing does: after an error give up or
+        pause, start it, send."""
         attempts: list[Pending] = []
         try:
             while attempts := self._take_waiting(source):
@@ -268,7 +277,8 @@ class Agents:
         return attempts
 
     def _after_errors(self, source: Workload, attempts: list[Pending]) -> list[Pending]:
-        """Give up the attempts that an error has ended, pause before others are repeated, and return all others."""
+        """Give up the attempts that an error has ended, pause before others are repeated, and
+        return all others."""
         broken = [pending for pending in attempts if pending.errors]
         if not broken:
             return attempts
@@ -294,7 +304,8 @@ class Agents:
         return [*again, *(pending for pending in attempts if not pending.errors)]
 
     def _happened(self, source: Workload) -> tuple[str | MissingCapability, str]:
-        """Return what became of a pod, with an error where its node is gone, and what is not known of it."""
+        """Return what became of a pod, with an error where its node is gone, and what is not known
+        of it."""
         lack = None
         try:
             happened = self.what_happened(source)
@@ -385,7 +396,8 @@ class Agents:
         return _Bound("agent", limits.agents, limits.share)
 
     def _live_slot(self, bound: _Bound, within: float) -> Slot:
-        """A slot for a live agent; idle agents of ours make room when all are taken, or our share is."""
+        """A slot for a live agent; idle agents of ours make room when all are taken, or our share
+        is."""
         if self._held(bound) >= bound.share:
             self._make_room(node=bound.node)
         slot = self.slots.take(bound.name, bound.count)
@@ -412,11 +424,13 @@ class Agents:
             )
 
     def _have_our_share(self, bound: _Bound) -> bool:
-        """Whether others do not hold what is ours: if they do, they give way, and ours need not end."""
+        """Whether others do not hold what is ours: if they do, they give way, and ours need not
+        end."""
         return self._held(bound) >= min(bound.share, bound.count)
 
     def _make_room(self, at_rest: float = 0.0, node: str = "") -> bool:
-        """End the agent that was not asked for longest, if one is idle, for so many seconds; whether one was.
+        """End the agent that was not asked for longest, if one is idle, for so many seconds;
+        whether one was.
 
         ``node``: only of those there.
         """
@@ -435,7 +449,8 @@ class Agents:
         return known is not None
 
     def _watch(self) -> None:
-        """Until :meth:`close`: silent and late agents are given up, idle ones end for who waits for their slots."""
+        """Until :meth:`close`: silent and late agents are given up, idle ones end for who waits for
+        their slots."""
         looked = time.monotonic()
         while not self._closed.wait(LOOK):
             with self._lock:

@@ -1,7 +1,8 @@
-"""Attempts under way: they leave when they are begun, and each result arrives when its attempt ends.
+"""Attempts under way: they leave when they are begun, and each result arrives when its attempt
+ends.
 
-One expectation asks through one :class:`Asking`.  Nothing arrives of attempts that it has given up: no result, and no
-entry in a transcript.
+One expectation asks through one :class:`Asking`.  Nothing arrives of attempts that it has given up:
+no result, and no entry in a transcript.
 """
 
 import queue
@@ -36,10 +37,12 @@ class Asking(Protocol):
         """The next result, or None after so many seconds without one."""
 
     def waits(self, source: str) -> bool:
-        """Whether some of a source's attempts have not left yet: its agent is being started, or has its hands full."""
+        """Whether some of a source's attempts have not left yet: its agent is being started, or has
+        its hands full."""
 
     def cancel(self) -> None:
-        """End everything that is under way; nothing of it is heard or written into any transcript later."""
+        """End everything that is under way; nothing of it is heard or written into any transcript
+        later."""
 
 
 @dataclass(eq=False)

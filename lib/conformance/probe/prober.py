@@ -1,7 +1,9 @@
-"""Probing from pods: many attempts in, as many observations out, or an exception that says what broke.
+"""Probing from pods: many attempts in, as many observations out, or an exception that says what
+broke.
 
-Every pod has one long-lived agent; all pods are asked at once, and results come as they end.  Transport errors are
-retried until a deadline.  It never turns an error into a verdict, and never decides whether one is right.
+Every pod has one long-lived agent; all pods are asked at once, and results come as they end.
+Transport errors are retried until a deadline.  It never turns an error into a verdict, and never
+decides whether one is right.
 """
 
 import itertools
@@ -29,10 +31,11 @@ from conformance.probe.machine import Machine
 from conformance.probe.slots import Slots
 from conformance.settings import Settings
 
-__all__ = ["Counts", "Limits", "Prober"]
+__all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
 
 ANSWER = 60.0
-"""s.  Between two looks whether an answer has come; it only bounds a single wait, and ends nothing."""
+"""s.  Between two looks whether an answer has come; it only bounds a single wait, and ends
+nothing."""
 
 
 class LiveAsking:
@@ -47,7 +50,8 @@ class LiveAsking:
         """Attempts begun whose result :meth:`next` has not given yet."""
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
-        """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names too little."""
+        """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names
+        too little."""
         begun = [
             Pending(next(self._numbers), attempt, protocol.spec(attempt), self._inbox)
             for attempt in attempts
@@ -112,14 +116,16 @@ class Prober:
         return self.agents.counts
 
     def asking(self) -> LiveAsking:
-        """A new set of attempts under way, for one thread.  Those of several may go to one agent at the same time."""
+        """A new set of attempts under way, for one thread.  Those of several may go to one agent at
+        the same time."""
         return LiveAsking(self.agents)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Make all attempts at once; observations in the batch's order.
 
-        Raises ProbeBroken when an attempt could not be carried out before the retry deadline, with the observations
-        of those that could; EnvironmentBroken when a source pod is no longer the one it was.
+        Raises ProbeBroken when an attempt could not be carried out before the retry deadline, with
+        the observations of those that could; EnvironmentBroken when a source pod is no longer the
+        one it was.
         """
         asking = self.asking()
         found: dict[int, Observation] = {}
@@ -147,7 +153,8 @@ class Prober:
         return all_seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not running, or its node died.
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not
+        running, or its node died.
 
         MissingCapability when its node has gone away.
         """
@@ -161,7 +168,8 @@ class Prober:
             raise EnvironmentBroken("; ".join(errors))
 
     def revalidate(self) -> None:
-        """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""
+        """Drop the agents of pods that are no longer what they were, since an exclusive test may
+        have changed them."""
         self.agents.revalidate()
 
     def agent(
@@ -206,7 +214,8 @@ class Prober:
 
 
 def _worst(errors: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
-    """One exception for all: a changed pod explains more than a broken probe, and what is neither more than both."""
+    """One exception for all: a changed pod explains more than a broken probe, and what is neither
+    more than both."""
     ours = (ProbeBroken, EnvironmentBroken)
     first = next((error for error in errors if not isinstance(error, ours)), None)
     if first is not None:
