@@ -1,19 +1,20 @@
-"""What Windows nodes say about BGP, as facts by name: the service, sessions, what they announce and what they learn.
+"""What Windows nodes say about BGP, as facts by name: the service, sessions, what they announce and
+what they learn.
 
-It judges nothing.  A host that does not know the cmdlets, or whose answer is another error than that BGP is not
-configured, tells nothing: what it was asked is then not known.
+It judges nothing.  A host that does not know the cmdlets, or whose answer is another error than
+that BGP is not configured, tells nothing: what it was asked is then not known.
 """
 
 import ipaddress
 from collections.abc import Collection
-from typing import Protocol
 
 from conformance.catalog import Conditions
 from conformance.errors import MissingCapability
+from conformance.facts.node_readings import Hosts
 from conformance.facts.objects import ADDRESS, CalicoObjects, address_of
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.model.host import BgpHost, HnsEndpoint, LinuxFacts
+from conformance.model.host import BgpHost
 from conformance.policy.selectors import Selection, calico
 
 CONNECTED = "Connected"
@@ -23,19 +24,6 @@ NO_CMDLET = "CommandNotFoundException"
 """Id of the error, in every language, on a host without the module RemoteAccess."""
 SERVICE_GONE = "NoServiceFoundForGivenName"
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
-
-
-class Hosts(Protocol):
-    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
-
-    def bgp(self, node: str) -> BgpHost:
-        """BGP of a Windows node."""
-
-    def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
-        """HNS endpoints of a Windows node."""
-
-    def linux(self, node: str) -> LinuxFacts:
-        """Networking of a Linux node."""
 
 
 class BgpFacts:
@@ -50,7 +38,8 @@ class BgpFacts:
     def __init__(
         self, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()
     ) -> None:
-        """``looked_into``: Windows nodes that may be looked into to tell which end of a session is down."""
+        """``looked_into``: Windows nodes that may be looked into to tell which end of a session is
+        down."""
         self._facts = facts
         self._hosts = hosts
         self._calico = calico
@@ -59,7 +48,8 @@ class BgpFacts:
         """What each host said since the read that is under way began."""
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
-        """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of its router's own."""
+        """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of
+        its router's own."""
         seen = self._anew(windows)
         error = seen.errors.get("service", "")
         silent = seen.errors.get("router", "")
@@ -75,10 +65,11 @@ class BgpFacts:
         return {f"service RemoteAccess of node {windows}": Fact(status, source)}
 
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
-        """State of a Windows node's session with every other node: ``Connected``, or what is wrong at which end.
+        """State of a Windows node's session with every other node: ``Connected``, or what is wrong
+        at which end.
 
-        With it which of the other one's blocks is learned by a third node's address.  Not with nodes that announce no
-        address, by which they could be a peer: that is DS-1's.
+        With it which of the other one's blocks is learned by a third node's address.  Not with
+        nodes that announce no address, by which they could be a peer: that is DS-1's.
         """
         seen = self._anew(windows)
         found: dict[str, Fact[str]] = {}
@@ -116,7 +107,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely is one."""
+        """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely
+        is one."""
         nodes = {node.name: node for node in self._facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
@@ -156,14 +148,16 @@ class BgpFacts:
         return {name: Fact(told, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
 
     def announces_more(self, told: str) -> bool:
-        """Whether that is what a node announces which has all its blocks, and other networks too."""
+        """Whether that is what a node announces which has all its blocks, and other networks
+        too."""
         return told.startswith(f"{self.OWN} and ")
 
     def services(self, windows: str) -> dict[str, Fact[list[str]]]:
-        """The networks of Services that a Windows node announces, of those that Calico is told to advertise.
+        """The networks of Services that a Windows node announces, of those that Calico is told to
+        advertise.
 
-        Not known where the node learns none of them from a Linux node, which would show that they are advertised.
-        Raises MissingCapability where Calico advertises none.
+        Not known where the node learns none of them from a Linux node, which would show that they
+        are advertised. Raises MissingCapability where Calico advertises none.
         """
         wanted = self._advertised()
         if not wanted:
@@ -193,7 +187,8 @@ class BgpFacts:
         }
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """What a node lacks for another one's pods: session, route, or the address that it announces, in this order."""
+        """What a node lacks for another one's pods: session, route, or the address that it
+        announces, in this order."""
         nodes = {one.name: one for one in self._facts.nodes}
         if not address_of(nodes[toward]):
             return {
@@ -239,7 +234,8 @@ class BgpFacts:
         }
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
-        """``Calico_ep``, which Calico gives a Windows host among its pods as their gateway, where HNS shows none."""
+        """``Calico_ep``, which Calico gives a Windows host among its pods as their gateway, where
+        HNS shows none."""
         if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
             return {}
         name = f"endpoint Calico_ep of node {windows}, the gateway of its pods"
@@ -269,7 +265,8 @@ class BgpFacts:
         return self._calico.blocks(of_all=True)[f"blocks of node {node}"].value or []
 
     def _astray(self, seen: BgpHost, other: NodeFacts) -> str:
-        """A block of another node's that a Windows host learned by a third node's address; empty: none."""
+        """A block of another node's that a Windows host learned by a third node's address; empty:
+        none."""
         blocks = self._blocks(other.name)
         for route in seen.routes:
             if route.network in blocks and (
@@ -335,7 +332,8 @@ def _state(seen: BgpHost, other: NodeFacts) -> str:
 
 
 def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
-    """What is wrong with a node's routes to a block of the node with this address; empty: one of them is right.
+    """What is wrong with a node's routes to a block of the node with this address; empty: one of
+    them is right.
 
     To a node of another subnet it is right by any router of its own subnet.
     """

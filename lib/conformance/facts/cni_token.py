@@ -1,37 +1,41 @@
-"""Whether the token of Calico's CNI plugin on a Windows node has ended, as a fact.  It judges nothing.
+"""Whether the token of Calico's CNI plugin on a Windows node has ended, as a fact.  It judges
+nothing.
 
-calico-node has it renewed long before its end; where that does not happen, pods stop starting once it has ended
-(calico#8577).  That it has not ended shows something only where calico-node has run for longer than a token lives.
+calico-node has it renewed long before its end; where that does not happen, pods stop starting once
+it has ended (calico#8577).  That it has not ended shows something only where calico-node has run
+for longer than a token lives.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from conformance.errors import Unseen
 from conformance.facts.diagnostics_bundle import calico_pods
+from conformance.facts.node_readings import Hosts
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, NodeFacts
 
-Ends = Callable[[str], Sequence[datetime | None]]
 LIFE = timedelta(hours=24)
-"""How long a token lives: defaultCNITokenValiditySeconds (projectcalico/calico@v3.31.2:node/pkg/cni/token_watch.go)."""
+"""How long a token lives: defaultCNITokenValiditySeconds
+(projectcalico/calico@v3.31.2:node/pkg/cni/token_watch.go)."""
 
 
 class CniTokens:
     """Reads of one test."""
 
     def __init__(
-        self, kube: Kube, ends: Ends, windows: Sequence[NodeFacts], now: datetime | None = None
+        self, kube: Kube, hosts: Hosts, windows: Sequence[NodeFacts], now: datetime | None = None
     ) -> None:
-        """``ends``: asks a Windows node (``Hosts.cni_tokens``); ``windows``: those that may be looked into."""
+        """``windows``: the nodes that may be looked into."""
         self._kube = kube
-        self._ends = ends
+        self._hosts = hosts
         self.windows = windows
         self._now = now or datetime.now(UTC)
 
     def ended(self, node: str) -> Fact[bool]:
-        """Whether a node's token has ended; not known where it has not, and calico-node began since it was new."""
-        ends = [end for end in self._ends(node) if end is not None]
+        """Whether a node's token has ended; not known where it has not, and calico-node began since
+        it was new."""
+        ends = [end for end in self._hosts.cni_tokens(node) if end is not None]
         if not ends:
             return Fact(
                 None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}"

@@ -1,4 +1,5 @@
-"""What nodes and objects say about the VXLAN overlay, as facts by name: tunnels, routes, ports, network identifiers.
+"""What nodes and objects say about the VXLAN overlay, as facts by name: tunnels, routes, ports,
+network identifiers.
 
 It judges nothing.  Facts of nodes come from their hosts, which is where the data plane is.
 """
@@ -6,11 +7,11 @@ It judges nothing.  Facts of nodes come from their hosts, which is where the dat
 import ipaddress
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from conformance.catalog import Conditions
 from conformance.errors import EnvironmentBroken
 from conformance.facts import vxlan_entries
+from conformance.facts.node_readings import Hosts
 from conformance.facts.objects import ADDRESS, CRD, V3, CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
 from conformance.kube.client import Kube
@@ -27,21 +28,12 @@ AS_IT_SHOULD_BE = (None, ANNOUNCED, CONFIGURED)
 SECOND = "second address of its block"
 
 
-class Hosts(Protocol):
-    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
-
-    def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node."""
-
-    def linux(self, node: str) -> LinuxFacts:
-        """Networking of a Linux node."""
-
-
 class VxlanFacts:
     """Reads of one test."""
 
     ABOUT = Conditions(modes=("vxlan",))
-    """On other clusters there is no such overlay, and nothing that was read of one would say anything."""
+    """On other clusters there is no such overlay, and nothing that was read of one would say
+    anything."""
 
     def __init__(
         self,
@@ -53,8 +45,9 @@ class VxlanFacts:
         looked_into: Collection[str] = (),
         vni_changed: Callable[[], str] = str,
     ) -> None:
-        """``looked_into``: Linux nodes that may be looked into for what they do not announce, since the run covers
-        them.  ``vni_changed``: which other run has given nodes another VNI just now; empty: none."""
+        """``looked_into``: Linux nodes that may be looked into for what they do not announce, since
+        the run covers them.  ``vni_changed``: which other run has given nodes another VNI just now;
+        empty: none."""
         self._kube = kube
         self._facts = facts
         self._hosts = hosts
@@ -82,7 +75,8 @@ class VxlanFacts:
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
+        """How a Linux node reaches others' blocks, and its own address: ``as announced``, or what
+        is otherwise."""
         seen = self._hosts.linux(linux)
         peers = self._peers(linux, macs=False)
         return self._own_address(linux, seen.addresses) | _merged(
@@ -90,12 +84,14 @@ class VxlanFacts:
         )
 
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
-        """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what is otherwise."""
+        """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what
+        is otherwise."""
         seen = self._hosts.linux(linux)
         return _merged(forwarding(seen, peer) for peer in self._peers(linux))
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
-        """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what is otherwise."""
+        """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what
+        is otherwise."""
         networks = self._networks(windows)
         peers = self._peers(windows)
         return self._own_address(windows, _management(networks)) | _merged(
@@ -103,7 +99,8 @@ class VxlanFacts:
         )
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
+        """What the overlay needs on a node for another one's pods, and is not as announced or
+        configured."""
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._facts.by_os("linux")):
             seen = self._hosts.linux(node)
@@ -122,7 +119,8 @@ class VxlanFacts:
         return {name: fact for name, fact in found.items() if fact.value not in AS_IT_SHOULD_BE}
 
     def configured(self, field: str) -> dict[str, Fact[int]]:
-        """``vxlanVNI`` or ``vxlanPort`` of FelixConfiguration default, or Calico's default for it."""
+        """``vxlanVNI`` or ``vxlanPort`` of FelixConfiguration default, or Calico's default for
+        it."""
         name = f"FelixConfiguration default .spec.{field}"
         for api in (V3, CRD):
             found = self._kube.find(api, "FelixConfiguration", "default")
@@ -145,18 +143,21 @@ class VxlanFacts:
         return self._device_port(self._hosts.linux(linux))
 
     def device_vni(self, linux: str) -> dict[str, Fact[str]]:
-        """VNI of a Linux node's VXLAN device against the configured one: ``the configured VNI``, or which it is."""
+        """VNI of a Linux node's VXLAN device against the configured one: ``the configured VNI``, or
+        which it is."""
         return self._device_vni(self._hosts.linux(linux))
 
     def vsid(self, windows: str) -> dict[str, Fact[str]]:
-        """VSID of a Windows node's pod network against the configured VNI: ``the configured VNI``, or which it is.
+        """VSID of a Windows node's pod network against the configured VNI: ``the configured VNI``,
+        or which it is.
 
         A node whose first pod is still to come has no network to read.
         """
         return self._vsid(windows, self._networks(windows))
 
     def _own_address(self, node: str, own: Collection[str]) -> dict[str, Fact[str]]:
-        """Whether the node has the address that it announces; nothing where it announces none, or none is known."""
+        """Whether the node has the address that it announces; nothing where it announces none, or
+        none is known."""
         noted = self._annotations().get(node, {}).get(ADDRESS, "").partition("/")[0]
         if not noted or not own:
             return {}
@@ -191,7 +192,8 @@ class VxlanFacts:
         }
 
     def _configured_port(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
-        """The port of a Linux node's device where it is not the configured one; nothing where it is, or has none."""
+        """The port of a Linux node's device where it is not the configured one; nothing where it
+        is, or has none."""
         (wanted,) = self.configured("vxlanPort").values()
         return {
             name: Fact(
@@ -237,7 +239,8 @@ class VxlanFacts:
         return [network for network in self._hosts.hns_networks(windows) if network.pods]
 
     def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
-        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those not announced.
+        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those
+        not announced.
 
         To a block that two nodes have no route is right: that is IPAM's matter.
         """
@@ -262,7 +265,8 @@ class VxlanFacts:
         ]
 
     def _mac(self, node: NodeFacts) -> str:
-        """MAC address of a Linux node's device, where the node is one that the run looks into; it never changes."""
+        """MAC address of a Linux node's device, where the node is one that the run looks into; it
+        never changes."""
         if node.name not in self._looked_into:
             return ""
         if node.name not in self._macs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,8 @@ def ended(ends: list[datetime | None], *ran: timedelta) -> Fact[bool]:
         "status": {"containerStatuses": [*states, {"state": {"waiting": {}}}]},
     }
     kube: Any = Objects({("v1", "Pod"): [pod] if ran else []})
-    return CniTokens(kube, lambda node: ends, (), NOW).ended("win")
+    hosts: Any = SimpleNamespace(cni_tokens=lambda node: ends)
+    return CniTokens(kube, hosts, (), NOW).ended("win")
 
 
 def test_a_token_that_is_over_has_ended_however_long_calico_ran() -> None:

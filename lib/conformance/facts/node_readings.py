@@ -1,0 +1,254 @@
+"""Readings of Windows nodes themselves, once for each node in a run, whichever process makes them.
+
+The API says nothing of nodes on which Calico runs as services (AKS', by hand) or as processes of an
+agent (RKE2), names no update of Windows, and shows no command line of kube-proxy that is started on
+the host.  A HostProcess pod on the node reads these.  What cannot be read stays as it was, with the
+reason; it decides nothing.
+
+Of kube-proxy the command line is the truth: a flag that is absent has its default, which is off in
+every release (kubernetes pkg/proxy/winkernel).  Where ``--config`` names a file, the file alone
+says it, whatever flags stand beside (:mod:`conformance.facts.dsr`).
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from conformance.errors import MissingCapability, SuiteError, first_line
+from conformance.facts import cni_config, dsr
+from conformance.facts.updates import KB
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.host import BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
+
+T = TypeVar("T")
+CNIS = {
+    "calico": "Calico",
+    "azure-vnet": "AzureVNET",
+    "vpc-bridge": "AmazonVPC",
+    "vpc-shared-eni": "AmazonVPC",
+}
+"""Type in a CNI configuration to its name in the catalog; others (``win-bridge``) keep their
+own."""
+CLOUDS = frozenset({"AzureVNET", "AmazonVPC"})
+"""Plugins that have an IPAM of their own."""
+PLANES = {"overlay": "overlay", "l2bridge": "l2bridge", "l2tunnel": "l2bridge"}
+"""Type of an HNS network to the plane; Azure's L2Tunnel rewrites as L2Bridge does."""
+BY_HAND = "\\calicowindows\\"
+"""In the path of Calico's program where its scripts installed it as services."""
+PROGRAM = "kube-proxy.exe"
+COMMAND_LINE = f"command line of {PROGRAM}"
+"""How the source of a fact begins that was read from a node's kube-proxy."""
+LOOKED = "looked"
+"""The reading that says that all others but ``dsr`` have been made."""
+LEARNT = ("calico", "cni", "ipam", "plane", "install", "differences", "update", "dsr", LOOKED)
+"""Everything that is learnt of a node, by the name under which the run's processes share it."""
+
+
+class Hosts(Protocol):
+    """The hosts of nodes, as facts read them (``conformance.probe.host.Hosts``).
+
+    Every method raises ProbeBroken, and MissingCapability where nothing can be read on the node.
+    """
+
+    def linux(self, node: str) -> LinuxFacts:
+        """Networking of a Linux node."""
+
+    def hns_networks(self, node: str) -> list[HnsNetwork]:
+        """HNS networks of a Windows node."""
+
+    def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
+        """HNS endpoints of a Windows node."""
+
+    def bgp(self, node: str) -> BgpHost:
+        """BGP of a Windows node."""
+
+    def cni_tokens(self, node: str) -> Sequence[datetime | None]:
+        """Ends of the tokens of Calico's CNI plugin."""
+
+    def cni_configuration(self, node: str) -> str:
+        """The text of all CNI configurations."""
+
+    def calico_program(self, node: str) -> tuple[str, str]:
+        """Path and version of the program that runs as Felix; empty where none runs."""
+
+    def command_lines(self, node: str, program: str) -> list[str]:
+        """Command lines of a program's processes."""
+
+    def file(self, node: str, path: str) -> str:
+        """The text of a file."""
+
+    def updates(self, node: str) -> list[str]:
+        """KB numbers of the installed updates."""
+
+    def differences(self, node: str) -> dict[str, str]:
+        """Settings in which nodes of one build may differ."""
+
+
+class NodeReadings:
+    """The readings of one run's Windows nodes.  Thread-safe."""
+
+    def __init__(
+        self,
+        facts: Callable[[], Facts],
+        learn: Callable[[str, str, Fact[Any]], object],
+        learnt: Callable[[str], Mapping[str, Fact[Any]]] = lambda name: {},
+    ) -> None:
+        """``facts`` returns all that is known by now.
+
+        ``learn`` receives each new fact by its name and node; ``learnt`` takes in the facts of that
+        name that the run's other processes have found out.
+        """
+        self._facts = facts
+        self._learn = learn
+        self._learnt = learnt
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], Fact[Any]] = {}
+
+    def dsr(self, node: str, hosts: Hosts) -> Fact[bool]:
+        """Whether kube-proxy on a Windows node runs with ``--enable-dsr=true``; unknown says why.
+
+        Raises as ``hosts`` where the node could not be read and no log or argument says it.
+        """
+        return self._once("dsr", node, lambda: self._read_dsr(node, hosts))
+
+    def read(self, node: str, hosts: Hosts) -> None:
+        """Read Calico's version, CNI plugin, IPAM, plane, updates and differences of a node."""
+        self._once(LOOKED, node, lambda: self._read_all(node, hosts))
+
+    def _once(self, name: str, node: str, read: Callable[[], Fact[Any]]) -> Fact[Any]:
+        key = (name, node)
+        with self._lock:
+            if key not in self._known:
+                for each in LEARNT:
+                    for other, fact in self._learnt(each).items():
+                        self._known[each, other] = fact
+            if key not in self._known:
+                self._known[key] = read()
+                self._learn(name, node, self._known[key])
+            return self._known[key]
+
+    def _node(self, node: str) -> NodeFacts:
+        return next(item for item in self._facts().nodes if item.name == node)
+
+    def _read_dsr(self, node: str, hosts: Hosts) -> Fact[bool]:
+        before = self._node(node).dsr
+        lines, error = _ask(lambda: hosts.command_lines(node, PROGRAM))
+        if not lines:
+            if before.known:
+                return before
+            if error and not isinstance(error, MissingCapability):
+                raise error
+            return _found(None, f"no {PROGRAM} runs on node {node}", before, error)
+        where = f"{COMMAND_LINE} on node {node}: {_cut(lines[0])}"
+        if (path := dsr.configuration(lines[0])) is not None:
+            text, error = _ask(lambda: hosts.file(node, path))
+            if error:
+                return Fact(None, f"{where}; {path} could not be read: {first_line(error)}")
+            unset = "" if dsr.set_in(text or "") is not None else " is not set: off"
+            return Fact(bool(dsr.set_in(text or "")), f"{where}; enableDSR in {path}{unset}")
+        if (value := dsr.told(lines[0])) is not None:
+            return Fact(value, where)
+        return Fact(False, f"{where}, without --enable-dsr, which means off")
+
+    def _read_all(self, node: str, hosts: Hosts) -> Fact[bool]:
+        own = self._node(node)
+        facts = self._facts()
+        self._read_calico(node, hosts, facts)
+        self._read_cni(own, hosts, facts)
+        self._read_plane(own, hosts)
+        self._read_updates(own, hosts)
+        differences, error = _ask(lambda: hosts.differences(node))
+        source = _unread(error) if error else "a look into the node"
+        self._learn("differences", node, Fact(differences, source))
+        return Fact(True, f"a look into node {node}")
+
+    def _read_calico(self, node: str, hosts: Hosts, facts: Facts) -> None:
+        program, error = _ask(lambda: hosts.calico_program(node))
+        path, version = program or ("", "")
+        before = facts.calico_on(node)
+        if not before.known:
+            where = f"{path} -v on node {node}" if path else f"no Felix runs on node {node}"
+            self._learn("calico", node, _found(version, where, before, error))
+        if not facts.install.known and BY_HAND in path.lower():
+            self._learn("install", node, Fact("manual", f"{path} runs on node {node}"))
+
+    def _read_cni(self, own: NodeFacts, hosts: Hosts, facts: Facts) -> None:
+        node = own.name
+        text, error = _ask(lambda: hosts.cni_configuration(node))
+        configuration = cni_config.on_node(text or "")
+        where = (
+            f"CNI configuration on node {node}: type {configuration.plugin or '(none, or several)'}"
+        )
+        cni = own.cni or facts.cni
+        if not cni.known:
+            plugin = CNIS.get(configuration.plugin, configuration.plugin)
+            cni = _found(plugin, where, cni, error)
+            self._learn("cni", node, cni)
+        ipam = facts.ipam_of(own)
+        if not ipam.known:
+            kind = str(cni.value) if cni.value in CLOUDS else configuration.ipam
+            told = f"{where}, ipam {configuration.ipam or '(none)'}"
+            self._learn("ipam", node, _found(kind, told, ipam, error))
+
+    def _read_plane(self, own: NodeFacts, hosts: Hosts) -> None:
+        networks, error = _ask(lambda: hosts.hns_networks(own.name))
+        there = [network for network in networks or () if network.pods]
+        types = {network.type for network in there}
+        plane = PLANES.get(types.pop().lower(), "") if len(types) == 1 else ""
+        if plane or not own.plane.known:
+            names = ", ".join(network.name for network in there)
+            where = f"type of HNS network {names} on node {own.name}"
+            self._learn("plane", own.name, _found(plane, where, own.plane, error))
+
+    def _read_updates(self, own: NodeFacts, hosts: Hosts) -> None:
+        if own.update.known:
+            return
+        listed, error = _ask(lambda: hosts.updates(own.name))
+        found = dict.fromkeys(name.upper() for name in listed or () if KB.fullmatch(name))
+        where = "Win32_QuickFixEngineering of the node lists"
+        where = f"updates that {where}" if found else f"{where} no update"
+        self._learn("update", own.name, _found(", ".join(found), where, own.update, error))
+
+
+def source_vip(node: str, hosts: Hosts) -> Fact[str]:
+    """Read the ``--source-vip`` of kube-proxy on a Windows node, anew each time; unknown says
+    why."""
+
+    def read() -> tuple[str, str]:
+        line = next(iter(hosts.command_lines(node, PROGRAM)), "")
+        path = dsr.configuration(line)
+        return line, dsr.source_vip(line, hosts.file(node, path) if path else "")
+
+    found, error = _ask(read)
+    line, vip = found or ("", "")
+    told = _unread(error) if error else _cut(line) or "it does not run"
+    return Fact(vip or None, f"{COMMAND_LINE} on node {node}: {told}")
+
+
+def was_read_on_node(fact: Fact[bool]) -> bool:
+    """Whether a HostProcess pod of the node read it, so that more can be read there."""
+    return fact.source.startswith(COMMAND_LINE)
+
+
+def _ask(ask: Callable[[], T]) -> tuple[T | None, SuiteError | None]:
+    """Return the answer of a node's host, or why there is none."""
+    try:
+        return ask(), None
+    except SuiteError as error:
+        return None, error
+
+
+def _unread(error: SuiteError) -> str:
+    return f"the node could not be asked: {first_line(error)[:200]}"
+
+
+def _found(value: str | None, where: str, before: Fact[Any], error: SuiteError | None) -> Fact[Any]:
+    """Return what was read; else why it was not, after why it was not known before."""
+    if value:
+        return Fact(value, where)
+    return Fact(None, f"{before.source}; {_unread(error) if error else where}")
+
+
+def _cut(line: str) -> str:
+    return " ".join(line.split())[:300]
