@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from conformance.errors import ProbeBroken
 from conformance.expect.others import Nobody, Others, decided
 from conformance.model.endpoint import Workload
-from conformance.probe.golden_servers import Servers
+from conformance.probe.golden import Servers
 
 
 @dataclass

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,6 +149,15 @@ class Agents:
             agents = [agent for agent, _ in self._agents.values()]
         for agent in agents:
             agent.cancel(inbox)
+
+    def starting(
+        self, source: Workload, within: float, purpose: str = ""
+    ) -> AbstractContextManager[Slot]:
+        """Hold a slot for the start of a program in a pod.  Raises ProbeBroken when none is free in time."""
+        if source.os == "windows":
+            count = self.limits.powershell_starts
+            return self.slots.hold(f"powershell-{source.node}", count, within, purpose)
+        return self.slots.hold(f"python-{source.node}", self.limits.agents, within, purpose)
 
     def revalidate(self) -> None:
         """End the agents of pods that are no longer what they were."""
@@ -356,10 +366,8 @@ class Agents:
         self._broken_before.add(own)  # until it has said hello
         patience = self.settings.timings.of(source.os)
         asked = time.monotonic()
-        count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
-        starts = f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}"
         purpose = f"exec that starts an agent in {source.namespace}/{source.pod}"
-        with self.slots.hold(starts, count, within, purpose):
+        with self.starting(source, within, purpose):
             waited(time.monotonic() - asked)
             agent = Agent(
                 self.kube,

@@ -2,16 +2,18 @@
 
 They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a code page) in the
 first minute of a run, by the line that differs.  Most connect to nothing but the pod's own echo server and a closed
-port, on loopback, where no network can spoil them; those that are ``beside`` need the servers of ``golden_servers.py``,
-which are in another pod for all but one.  All of them are in ``tests/contract/golden``, whence
-``tools/package_golden.py`` takes them.
+port, on loopback, where no network can spoil them; those that are ``beside`` need :class:`Servers`, which are in
+another pod for all but one.  All of them are in ``tests/contract/golden``, whence ``tools/package_golden.py`` takes
+them.
 """
 
 import functools
 import json
 import queue
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -22,9 +24,8 @@ from conformance.kube.transcript import Transcript
 from conformance.model.endpoint import Workload
 from conformance.pods.roles import ECHO_PORT
 from conformance.probe import protocol
-from conformance.probe.golden_servers import Servers
 from conformance.probe.prober import Prober
-from conformance.probe.protocol import AGENTS, STREAM_AGENTS
+from conformance.probe.protocol import AGENTS, STREAM_AGENTS, Program
 from conformance.settings import OsTimings
 
 Document = dict[str, Any]
@@ -32,7 +33,10 @@ SHOWN = 500
 """Characters of a line that differs."""
 CLOSED_PORT = 1
 """Where nothing listens in the suite's pods."""
-
+GOLDEN_SERVER = Program(
+    "golden_server.py", ("python3", "-I", "-S", "-u", "/probe/golden_server.py")
+)
+LOOPBACK = "127.0.0.1"
 
 REACHES: Document = {
     "case": "the servers are reached",
@@ -45,6 +49,34 @@ REACHES: Document = {
     ],
 }  # fmt: skip
 """Held first with the servers of another pod: what differs there is the network's fault."""
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Servers that run in a pod."""
+
+    pod: Workload
+    ports: Mapping[str, int]
+    """By their names in the conversations, such as ``$HTTP``."""
+
+    def seen_from(self, workload: Workload) -> dict[str, Any]:
+        """Their ports and ``$HOST``, where that pod finds them: its own pod's on loopback."""
+        return {**self.ports, "$HOST": LOOPBACK if workload == self.pod else self.pod.address}
+
+
+@contextmanager
+def serving(
+    kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript
+) -> Iterator[Servers]:
+    """Run the servers in a Linux pod meanwhile.  Raises ProbeBroken when they do not say where they listen."""
+    talk = _Talk(kube, pod, GOLDEN_SERVER, patience, transcript)
+    try:
+        listening = talk.hear(patience.agent_hello, {"type": "listening"})
+        if listening["type"] != "listening":
+            raise talk.broken(f"it said {json.dumps(listening)[:SHOWN]} before it listened")
+        yield Servers(pod, {str(name): int(port) for name, port in listening["ports"].items()})
+    finally:
+        talk.close()
 
 
 @functools.cache
@@ -141,26 +173,13 @@ def hold(
 
 def hold_by(
     prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None
-) -> int:
+) -> None:
     """As :func:`hold`, with the usual agent and stream agent of the pod's system, inside the bounds of probing."""
-    programs = (AGENTS[workload.os], STREAM_AGENTS[workload.os])
-    return sum(_hold_by(prober, transcript, workload, program, servers) for program in programs)
-
-
-def _hold_by(
-    prober: Prober,
-    transcript: Transcript,
-    workload: Workload,
-    program: protocol.Program,
-    servers: Servers | None,
-) -> int:
     patience = prober.settings.timings.of(workload.os)
-    limits = prober.agents.limits
-    prober.counts.starts[workload.node, workload.os] += 1
-    count = limits.powershell_starts if workload.os == "windows" else limits.agents
-    name = f"{'powershell' if workload.os == 'windows' else 'python'}-{workload.node}"
-    with prober.slots.hold(name, count, patience.agent_slot):
-        return hold(prober.kube, workload, program, patience, transcript, servers=servers)
+    for program in (AGENTS[workload.os], STREAM_AGENTS[workload.os]):
+        prober.counts.starts[workload.node, workload.os] += 1
+        with prober.agents.starting(workload, patience.agent_slot):
+            hold(prober.kube, workload, program, patience, transcript, servers=servers)
 
 
 class _Talk:

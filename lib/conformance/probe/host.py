@@ -117,8 +117,10 @@ class Hosts:
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
-        documents = self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)
-        return [hns.network(document, self._pods) for document in documents]
+        return [
+            hns.network(document, self._pods)
+            for document in self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)
+        ]
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
@@ -219,9 +221,7 @@ class Hosts:
             if not (broken.asked or broken.retryable):
                 raise
             return str(broken)
-        if done.exit_code:
-            raise ProbeBroken(_failed(node, script, done), transport=done.output)
-        return done.output
+        return _succeeded(node, script, done).output
 
     def packets_on_windows(self, node: str, seconds: float, addresses: Collection[str]) -> str:
         """What pktmon saw of packets that name one of these addresses for so many seconds, in its own words.
@@ -237,21 +237,18 @@ class Hosts:
             addresses=", ".join(f"'{address}'" for address in sorted(addresses)),
         )
         done = self._powershell(self._windows(node), script, seconds)
-        if done.exit_code:
-            raise ProbeBroken(_failed(node, "pktmon", done), transport=done.output)
-        return _decoded(done.stdout).replace("\r\n", "\n").strip()
+        text = _decoded(_succeeded(node, "pktmon", done).stdout)
+        return text.replace("\r\n", "\n").strip()
 
     def linux(self, node: str) -> LinuxFacts:
         """Links, routes, forwarding entries and neighbours of a Linux node.  Raises ProbeBroken."""
+        overhead = self._timings.linux.exec_overhead
 
         def ask() -> LinuxFacts:
-            overhead = self._timings.linux.exec_overhead
             done = self._run(self._linux(node), linux_host.HOST_FACTS.argv, overhead)
-            if done.exit_code:
-                raise ProbeBroken(_failed(node, "host_facts.py", done), transport=done.output)
-            return linux_host.parse(node, done.stdout)
+            return linux_host.parse(node, _succeeded(node, "host_facts.py", done).stdout)
 
-        return self._patiently(ask, self._timings.linux.exec_overhead)
+        return self._patiently(ask, overhead)
 
     def packets_on_linux(
         self,
@@ -267,9 +264,7 @@ class Hosts:
         """
         command = capture.argv(seconds, vxlan_port, ends, peers)
         done = self._run(self._linux(node), command, seconds + self._timings.linux.exec_overhead)
-        if done.exit_code:
-            raise ProbeBroken(_failed(node, "capture.py", done), transport=done.output)
-        return capture.parse(node, done.stdout)
+        return capture.parse(node, _succeeded(node, "capture.py", done).stdout)
 
     def _documents(self, node: str, cmdlet: str, members: Sequence[str]) -> list[dict[str, Any]]:
         """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to blame and no probe."""
@@ -321,10 +316,7 @@ class Hosts:
         return self._patiently(ask, self._timings.windows.exec_overhead)
 
     def _successful(self, pod: Workload, node: str, script: str) -> bytes:
-        done = self._powershell(pod, script)
-        if done.exit_code:
-            raise CommandFailed(_failed(node, script, done), transport=done.output)
-        return done.stdout
+        return _succeeded(node, script, self._powershell(pod, script)).stdout
 
     def _powershell(self, pod: Workload, script: str, runs: float = 0.0) -> ExecResult:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
@@ -341,11 +333,9 @@ class Hosts:
             except ProbeBroken as broken:
                 final = self._once or (isinstance(broken, ExecBroken) and not broken.retryable)
                 if final or deadline.remaining <= pause:
-                    text = (
-                        f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
-                    )
-                    ended = CommandFailed if isinstance(broken, CommandFailed) else ProbeBroken
-                    raise ended(text, broken.seen, broken.transport) from broken
+                    times = f"{counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s"
+                    kind = CommandFailed if isinstance(broken, CommandFailed) else ProbeBroken
+                    raise kind(f"{broken} ({times})", broken.seen, broken.transport) from broken
             self._clock.sleep(pause)
             pause = min(2.0, 2 * pause)
 
@@ -362,6 +352,11 @@ def _listing(cmdlet: str, members: Sequence[str]) -> str:
     return f"{STOP}{cmdlet} | {picked} | ConvertTo-Json -Depth 10 -Compress"
 
 
-def _failed(node: str, script: str, done: ExecResult) -> str:
-    words = " ".join(done.output.split())[:300] or "no output"
-    return f"node {node}: {script}: exit status {done.exit_code}: {words}"
+def _succeeded(node: str, script: str, done: ExecResult) -> ExecResult:
+    """Return the result of a command.  Raises CommandFailed where the command ended with an error."""
+    if done.exit_code:
+        words = " ".join(done.output.split())[:300] or "no output"
+        raise CommandFailed(
+            f"node {node}: {script}: exit status {done.exit_code}: {words}", transport=done.output
+        )
+    return done

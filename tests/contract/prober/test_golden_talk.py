@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import ProbeBroken
 from conformance.kube.transcript import forget
 from conformance.probe import golden, protocol
-from conformance.probe.golden_servers import Servers, serving
+from conformance.probe.golden import Servers, serving
 from tests.contract.loopback import servers
 
 PROGRAM = protocol.AGENTS["linux"]

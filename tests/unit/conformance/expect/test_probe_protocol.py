@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.expect.probe_protocol import ProbeProtocol
-from conformance.probe.golden_servers import Servers
+from conformance.probe.golden import Servers
 from tests.unit.conformance.expect.stand_ins import workload
 
 LINUX = replace(workload("linux-client"), os="linux")
