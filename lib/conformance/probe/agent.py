@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +99,8 @@ class Agent:
         self.held: set[str] = set()
         """Names of streams that somebody watches: an agent that holds some is not to be ended."""
         self.left_idle = False
+        self.slots = ExitStack()
+        """What it holds until it is closed."""
         self.clock = AgentClock(
             f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic()
         )
@@ -234,6 +237,7 @@ class Agent:
             self._over = self._over or "closed by the suite"
         self._stream.send(b'{"type":"quit"}')
         self._stream.close()
+        self.slots.close()
 
     def _send_waiting(self) -> None:
         """Send what waits, in order, as far as there is room for it."""

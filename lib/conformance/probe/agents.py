@@ -11,13 +11,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken, SuiteError
+from conformance.errors import (
+    EnvironmentBroken,
+    MissingCapability,
+    ProbeBroken,
+    SuiteError,
+    first_line,
+)
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
@@ -68,7 +74,7 @@ class Agents:
         """For what takes its time: starting agents, looking at pods, pauses."""
         self._transcript = transcript
         self._lock = threading.Lock()
-        self._agents: dict[_Key, tuple[Agent, Sequence[Slot]]] = {}
+        self._agents: dict[_Key, Agent] = {}
         self._waiting: dict[_Key, list[Pending]] = {}
         """Agent to the attempts that wait for its repair; a key stays as long as the repair is
         under way."""
@@ -101,27 +107,17 @@ class Agents:
         with starting:
             with self._lock:
                 known = self._agents.get(key)
-                if known and known[0].alive:
-                    known[0].used = time.monotonic()
-                    return known[0]
+                if known and known.alive:
+                    known.used = time.monotonic()
+                    return known
             if known:
                 self._drop(key)
-            begun = time.monotonic()
-            try:
-                slots = self._live_slots(source, within)
-            except ProbeBroken as full:
-                raise ProbeBroken(
-                    f"no agent could be started in {source.label}: {full}; fewer workers (-n) need fewer",
-                    transport=full.transport,
-                ) from full
-            waited(time.monotonic() - begun)
-            try:
+            with ExitStack() as slots:
+                waited(self._take_slots(source, within, slots))
                 agent = self._start(source, program, within, waited)
-            except BaseException:
-                _release(slots)
-                raise
+                agent.slots = slots.pop_all()
             with self._lock:
-                self._agents[key] = (agent, slots)
+                self._agents[key] = agent
             return agent
 
     def begin(self, attempts: Iterable[Pending]) -> None:
@@ -139,14 +135,14 @@ class Agents:
         with self._lock:
             if any(uid == source for uid, _ in self._waiting):
                 return True
-            agents = [agent for (uid, _), (agent, _) in self._agents.items() if uid == source]
+            agents = [agent for (uid, _), agent in self._agents.items() if uid == source]
         return any(agent.holds_back(inbox) for agent in agents)
 
     def cancel(self, inbox: Inbox) -> None:
         """End all attempts of an inbox."""
         with self._lock:
             inbox.closed = True
-            agents = [agent for agent, _ in self._agents.values()]
+            agents = list(self._agents.values())
         for agent in agents:
             agent.cancel(inbox)
 
@@ -162,35 +158,38 @@ class Agents:
     def revalidate(self) -> None:
         """End the agents of pods that are no longer what they were."""
         with self._lock:
-            known = {key: agent.workload for key, (agent, _) in self._agents.items()}
+            known = {key: agent.workload for key, agent in self._agents.items()}
         gone = set(changed_among(self.kube, known.values()))
         for key in known:
             if key[0] in gone:
                 self._drop(key)
 
-    def what_happened(self, source: Workload) -> str:
-        """How the pod is no longer the one it was; empty when it is."""
+    def trouble(
+        self, workloads: Collection[Workload]
+    ) -> MissingCapability | EnvironmentBroken | None:
+        """Return why these pods are no longer what they were; None where they are.
+
+        EnvironmentBroken where a pod changed or its node died, MissingCapability where its node has
+        gone away.
+        """
+        each = map if len(workloads) == 1 else self.pool.map
+        changes = [text for text in each(self._change, workloads) if text]
+        nodes = [workload.node for workload in workloads]
+        # A node's pods are listed for a while after the node is gone.
+        if found := gone(self.kube, nodes) or self.watch.lost(nodes):
+            return found
+        return EnvironmentBroken("; ".join(changes)) if changes else None
+
+    def _change(self, source: Workload) -> str:
         text = changed(source, self.kube.find("v1", "Pod", source.pod, source.namespace))
         return text and f"{text}{self.watch.closed(source.node)}"
-
-    def what_happened_to(self, several: Iterable[Workload]) -> list[str]:
-        """The same for several pods, all asked at once; only those with a change."""
-        return [text for text in self.pool.map(self.what_happened, several) if text]
-
-    def gone(self, several: Iterable[Workload]) -> MissingCapability | None:
-        """What to raise when the node of one of these pods has gone away."""
-        return gone(self.kube, [workload.node for workload in several])
-
-    def lost(self, several: Iterable[Workload]) -> EnvironmentBroken | None:
-        """What to raise when the node of one of these pods has died."""
-        return self.watch.lost([workload.node for workload in several])
 
     def close(self) -> None:
         self._closed.set()
         with self._lock:
             agents = list(self._agents.values())
             self._agents = {}
-        list(self.pool.map(_end, agents))
+        list(self.pool.map(Agent.close, agents))
         self.pool.shutdown()
 
     def _send(self, attempts: Sequence[Pending], *, repaired: bool = False) -> list[Pending]:
@@ -203,7 +202,7 @@ class Agents:
         key = _key(source)
         unsent: list[Pending] = []
         with self._lock:
-            agent, _ = self._agents.get(key, (None, ()))
+            agent = self._agents.get(key)
             if key in self._waiting and not repaired:
                 agent = None
             for several in _by_inbox(attempts):
@@ -292,17 +291,17 @@ class Agents:
         broken = [pending for pending in attempts if pending.errors]
         if not broken:
             return attempts
-        happened, unknown = self._happened(source)
+        trouble, unknown = self._trouble_of(source)
         pause = min(2.0, 0.25 * 2 ** (max(pending.tries for pending in broken) - 1))
         patience = self.settings.timings.of(source.os)
         budget = patience.exec_overhead + 2 * patience.agent_hello  # for two starts
         again = []
         for pending in broken:
             pending.errors[-1] += unknown
-            if isinstance(happened, MissingCapability):
-                pending.fail(happened)
-            elif happened:
-                text = f"{happened}, while it was probing ({pending.errors[-1]})"
+            if isinstance(trouble, MissingCapability):
+                pending.fail(trouble)
+            elif trouble:
+                text = f"{first_line(trouble)}, while it was probing ({pending.errors[-1]})"
                 pending.fail(EnvironmentBroken(text))
             elif pending.hopeless or pending.begun + budget - time.monotonic() <= pause:
                 pending.fail(pending.broken())
@@ -313,18 +312,12 @@ class Agents:
             SYSTEM_CLOCK.sleep(pause)
         return [*again, *(pending for pending in attempts if not pending.errors)]
 
-    def _happened(self, source: Workload) -> tuple[str | MissingCapability, str]:
-        """Return what became of a pod, with an error where its node is gone, and what is not known
-        of it."""
-        lack = None
+    def _trouble_of(self, source: Workload) -> tuple[SuiteError | None, str]:
+        """Return the trouble of a pod, and what to say where it is not known."""
         try:
-            happened = self.what_happened(source)
-            # A node's pods are listed for a while after the node is gone.
-            lack = self.gone([source])
-            happened = str(self.lost([source]) or happened).partition("\n")[0]
+            return self.trouble([source]), ""
         except SuiteError as error:  # then at least the probe's own error is known
-            return lack or "", f"; whether the pod changed is not known: {error}"
-        return lack or happened, ""
+            return None, f"; whether the pod changed is not known: {error}"
 
     def _start_and_send(self, source: Workload, attempts: Sequence[Pending]) -> None:
         """Start a source's agent where none is alive, and send attempts to it."""
@@ -383,18 +376,24 @@ class Agents:
         self._broken_before.discard(own)
         return agent
 
-    def _live_slots(self, source: Workload, within: float) -> list[Slot]:
-        """The slots of a live agent: its Windows node's, and one of all.  Raises ProbeBroken."""
-        taken = list[Slot]()
+    def _take_slots(self, source: Workload, within: float, slots: ExitStack) -> float:
+        """Take the slots of a live agent, and return the seconds that this took.
+
+        They are its Windows node's, and one of all.  Raises ProbeBroken.
+        """
+        begun = time.monotonic()
         # The node's first: the other slot is of use to pods on any node.
         nodes = [source.node, ""] if source.os == "windows" else [""]
         try:
             for node in nodes:
-                taken.append(self._live_slot(self._bound(node), within))
-        except BaseException:
-            _release(taken)
-            raise
-        return taken
+                slots.callback(self._live_slot(self._bound(node), within).release)
+        except ProbeBroken as full:
+            raise ProbeBroken(
+                f"no agent could be started in {source.label}: {full}; "
+                "fewer workers (-n) need fewer",
+                transport=full.transport,
+            ) from full
+        return time.monotonic() - begun
 
     def _bound(self, node: str) -> _Bound:
         """Return how many agents may live on a Windows node, or in all (``""``)."""
@@ -427,9 +426,7 @@ class Agents:
 
     def _held(self, bound: _Bound) -> int:
         with self._lock:
-            return sum(
-                bound.node in ("", agent.workload.node) for agent, _ in self._agents.values()
-            )
+            return sum(bound.node in ("", agent.workload.node) for agent in self._agents.values())
 
     def _have_our_share(self, bound: _Bound) -> bool:
         """Whether others do not hold what is ours: if they do, they give way, and ours need not
@@ -446,15 +443,15 @@ class Agents:
         with self._lock:
             idle = [
                 (agent.used, key)
-                for key, (agent, _) in self._agents.items()
+                for key, agent in self._agents.items()
                 if not agent.busy
                 and now - agent.used >= at_rest
                 and node in ("", agent.workload.node)
             ]
-            known = self._agents.pop(min(idle)[1]) if idle else None
-        if known:
-            _end(known)
-        return known is not None
+            ended = [self._agents.pop(key) for _, key in sorted(idle)[:1]]
+        for agent in ended:
+            agent.close()
+        return bool(ended)
 
     def _watch(self) -> None:
         """Until :meth:`close`: silent and late agents are given up, idle ones end for who waits for
@@ -462,7 +459,7 @@ class Agents:
         looked = time.monotonic()
         while not self._closed.wait(LOOK):
             with self._lock:
-                agents = [agent for agent, _ in self._agents.values()]
+                agents = list(self._agents.values())
             for agent in agents:
                 agent.look()
             if time.monotonic() - looked < GIVE_WAY:
@@ -480,11 +477,11 @@ class Agents:
 
     def _drop(self, key: _Key) -> None:
         with self._lock:
-            known = self._agents.pop(key, None)
-        if known:
-            if not known[0].alive and not known[0].left_idle:
+            agent = self._agents.pop(key, None)
+        if agent:
+            if not agent.alive and not agent.left_idle:
                 self._broken_before.add(key)
-            _end(known)
+            agent.close()
 
 
 @dataclass(frozen=True)
@@ -512,14 +509,3 @@ def _by_inbox(attempts: Iterable[Pending]) -> Iterable[list[Pending]]:
         if not pending.inbox.closed:
             found.setdefault(pending.inbox, []).append(pending)
     return found.values()
-
-
-def _end(agent_and_slots: tuple[Agent, Sequence[Slot]]) -> None:
-    agent, slots = agent_and_slots
-    agent.close()
-    _release(slots)
-
-
-def _release(slots: Iterable[Slot]) -> None:
-    for slot in slots:
-        slot.release()

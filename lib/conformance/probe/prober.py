@@ -158,14 +158,9 @@ class Prober:
 
         MissingCapability when its node has gone away.
         """
-        several = {workload.uid: workload for workload in workloads}.values()
-        errors = self.agents.what_happened_to(several)
-        if lack := self.agents.gone(several):  # whose pods are there for a while after it
-            raise lack
-        if lost := self.agents.lost(several):
-            raise lost
-        if errors:
-            raise EnvironmentBroken("; ".join(errors))
+        several = {workload.uid: workload for workload in workloads}
+        if trouble := self.agents.trouble(several.values()):
+            raise trouble
 
     def revalidate(self) -> None:
         """Drop the agents of pods that are no longer what they were, since an exclusive test may

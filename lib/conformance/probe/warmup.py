@@ -7,7 +7,7 @@ claims decide, and this only says what it saw.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -63,42 +63,31 @@ def warm_up(
 
     Raises ProbeBroken and EnvironmentBroken as probing does, and where a client's node died meanwhile.
     """
-    attempts = []
-    for client in clients:
-        patience = timings.of(client.os)
-        attempts.append(
-            Attempt(source=client, kind=Kind.DNS, give_up_after=patience.tcp_give_up, query=name)
-        )
-        if known_good is not None:
-            attempts.append(
-                Attempt(
-                    source=client,
-                    kind=Kind.TCP,
-                    give_up_after=patience.tcp_give_up,
-                    target=known_good,
-                )
-            )
-    if not attempts:
+    questions: list[dict[str, Any]] = [{"kind": Kind.DNS, "query": name}]
+    if known_good is not None:
+        questions.append({"kind": Kind.TCP, "target": known_good})
+    cold = [
+        Attempt(source=client, give_up_after=timings.of(client.os).tcp_give_up, **asked)
+        for client in clients
+        for asked in questions
+    ]
+    if not cold:
         return Warmth(0.0, ())
-    last: dict[int, Observation] = {}
     looked = clock.monotonic()
 
     def ask_the_cold() -> list[Observation]:
-        """Only those that had no answer yet are asked again."""
-        nonlocal looked
+        """Ask again only those that had no answer yet, and return their observations."""
+        nonlocal cold, looked
         if clock.monotonic() - looked > LOOK_AFTER:
             prober.unchanged(clients)
             looked = clock.monotonic()
-        cold = [index for index in range(len(attempts)) if not warm(index)]
-        last.update(zip(cold, prober.observe([attempts[index] for index in cold]), strict=True))
-        return [last[index] for index in range(len(attempts)) if not warm(index)]
-
-    def warm(index: int) -> bool:
-        return index in last and last[index].verdict in ANSWERED
+        seen = [one for one in prober.observe(cold) if one.verdict not in ANSWERED]
+        cold = [one.attempt for one in seen]
+        return seen
 
     settled = until(
         ask_the_cold,
-        lambda cold: not cold,
+        lambda seen: not seen,
         within=max(timings.of(client.os).warm_up for client in clients),
         every=0.5,
         description="new pods have a network",

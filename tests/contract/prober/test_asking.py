@@ -102,7 +102,7 @@ def test_an_agent_started_again_has_another_clock(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     (before,) = prober.observe([make.attempt(listening)])
-    prober.agents._agents[make.workload().uid, "agent.py"][0].close()
+    prober.agents._agents[make.workload().uid, "agent.py"].close()
     (after,) = prober.observe([make.attempt(listening)])
     assert len(agents.started) == 2
     assert before.clock != after.clock
@@ -152,7 +152,7 @@ def test_cancelling_frees_the_agent_at_once_and_leaves_the_attempts_of_others(
     prober: Prober, make: Any, listening: int, silent: int
 ) -> None:
     prober.observe([make.attempt(listening)])
-    ((agent, _),) = prober.agents._agents.values()
+    (agent,) = prober.agents._agents.values()
     asking, other = prober.asking(), prober.asking()
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=30.0)] * 50)
     other.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
@@ -195,7 +195,7 @@ def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
     asking = prober.asking()
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
-    agent._agents[make.workload().uid, "agent.py"][0]._give_up("it was cut off by the test")
+    agent._agents[make.workload().uid, "agent.py"]._give_up("it was cut off by the test")
     assert [
         (answered.observation.verdict, answered.observation.tries)
         for answered in all_of(asking)
@@ -258,7 +258,7 @@ def test_an_agent_is_busy_only_while_attempts_are_under_way(
     prober: Prober, make: Any, listening: int, silent: int
 ) -> None:
     prober.observe([make.attempt(listening)])
-    ((agent, _),) = prober.agents._agents.values()
+    (agent,) = prober.agents._agents.values()
     assert not agent.busy
     asking = prober.asking()
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.3)])
@@ -271,7 +271,7 @@ def test_no_more_attempts_are_under_way_than_half_of_what_an_agent_opens_at_once
     prober: Prober, make: Any, listening: int, silent: int
 ) -> None:
     prober.observe([make.attempt(listening)])
-    ((agent, _),) = prober.agents._agents.values()
+    (agent,) = prober.agents._agents.values()
     agent._most = 2
     asking, attempt = prober.asking(), make.attempt(silent, kind=Kind.UDP, give_up=0.2)
     asking.begin([attempt] * 3)
