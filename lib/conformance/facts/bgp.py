@@ -10,10 +10,11 @@ from collections.abc import Collection
 
 from conformance.catalog import Conditions
 from conformance.errors import MissingCapability
+from conformance.facts.calico_api import ADDRESS
 from conformance.facts.node_readings import Hosts
-from conformance.facts.objects import ADDRESS, CalicoObjects, address_of
+from conformance.facts.objects import CalicoObjects, address_of
 from conformance.kube.client import Obj
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import BgpHost
 from conformance.policy.selectors import Selection, calico
 
@@ -36,11 +37,10 @@ class BgpFacts:
     """What a Windows node is to announce."""
 
     def __init__(
-        self, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()
+        self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
     ) -> None:
         """``looked_into``: Windows nodes that may be looked into to tell which end of a session is
         down."""
-        self._facts = facts
         self._hosts = hosts
         self._calico = calico
         self._looked_into = looked_into
@@ -73,7 +73,7 @@ class BgpFacts:
         """
         seen = self._anew(windows)
         found: dict[str, Fact[str]] = {}
-        for other in self._facts.nodes:
+        for other in self._calico.facts.nodes:
             if other.name == windows or not address_of(other):
                 continue
             said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get(
@@ -109,7 +109,7 @@ class BgpFacts:
     def _routers(self, windows: str) -> dict[str, bool]:
         """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely
         is one."""
-        nodes = {node.name: node for node in self._facts.nodes}
+        nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
         for spec in (one.get("spec") or {} for one in self._calico.listed("BGPPeer")[0]):
@@ -189,7 +189,7 @@ class BgpFacts:
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What a node lacks for another one's pods: session, route, or the address that it
         announces, in this order."""
-        nodes = {one.name: one for one in self._facts.nodes}
+        nodes = {one.name: one for one in self._calico.facts.nodes}
         if not address_of(nodes[toward]):
             return {
                 f"address of node {toward}": Fact(

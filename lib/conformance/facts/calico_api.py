@@ -17,6 +17,11 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 
 V3 = "projectcalico.org/v3"
+CRD = "crd.projectcalico.org/v1"
+ADDRESS = "projectcalico.org/IPv4Address"
+"""Annotation by which a node announces its address."""
+TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
+"""Annotation by which a node announces its end of the overlay."""
 
 
 class CalicoApi:

@@ -6,17 +6,16 @@ from itertools import chain
 from typing import Any, Literal
 
 from conformance.facts import cni_config
+from conformance.facts.calico_api import ADDRESS, CRD, V3
 from conformance.facts.calico_nodes import ENTERPRISE_ONLY, edition, image_version
 from conformance.facts.calico_workloads import OS, workloads
 from conformance.facts.reading import Reading
-from conformance.facts.windows_network import ADDRESS, BACKEND, IPAM, WindowsNetwork
+from conformance.facts.windows_network import BACKEND, IPAM, WindowsNetwork
 from conformance.facts.workloads import all_containers, described, variable
 from conformance.kube.client import Obj
 from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact, Install, Mode, NodeFacts
 
-V3 = "projectcalico.org/v3"
-CRD = "crd.projectcalico.org/v1"
 BACKENDS: dict[str, Mode] = {
     "vxlan": "vxlan",
     "windows-bgp": "bgp",

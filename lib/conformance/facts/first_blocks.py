@@ -5,9 +5,9 @@ A pod gets its node a block where it has none, so afterwards nobody can tell who
 
 from dataclasses import replace
 
-from conformance.facts.calico_api import V3
+from conformance.facts.calico_api import ADDRESS, CRD, V3
 from conformance.facts.ipam import RESERVATION, affine, reservations
-from conformance.facts.objects import ADDRESS, CRD, confirmed
+from conformance.facts.objects import confirmed
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
 from conformance.model.counted import counted

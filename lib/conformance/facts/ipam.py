@@ -1,15 +1,14 @@
 """What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges nothing."""
 
 import ipaddress
-from collections.abc import Iterator
 from datetime import datetime
 
 from conformance.catalog import Conditions
 from conformance.facts.objects import CalicoObjects, confirmed
-from conformance.kube.client import Kube, Obj
+from conformance.kube.client import Obj
 from conformance.kube.fields import value_at
 from conformance.model.counted import counted
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Fact, NodeFacts
 
 RESERVED = "windows-reserved-ipam-handle"
 """Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
@@ -27,19 +26,17 @@ class IpamFacts:
     ABOUT = Conditions(ipam=("calico-ipam",))
     """Other plugins claim no blocks: there it would find none, and that would say nothing."""
 
-    def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
-        self._kube = kube
-        self._facts = facts
+    def __init__(self, calico: CalicoObjects) -> None:
         self._calico = calico
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        return self._facts.by_os("windows")
+        return self._calico.facts.by_os("windows")
 
     @property
     def windows_with_pods(self) -> tuple[NodeFacts, ...]:
         """Those with a pod that has an address: on nodes that it does not cover, the run has none."""
-        return tuple(node for node in self.windows if any(self._pods(node.name)))
+        return tuple(node for node in self.windows if any(self._calico.pods(node.name)))
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
         """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
@@ -93,7 +90,7 @@ class IpamFacts:
                 else f"{address}, outside {listed}",
                 f"its .status.podIP {address}; {source}",
             )
-            for pod, address in self._pods(node)
+            for pod, address in self._calico.pods(node)
         }
 
     def known(self, node: str) -> dict[str, Fact[str]]:
@@ -107,12 +104,12 @@ class IpamFacts:
                 IN_A_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, in no block",
                 f"its .status.podIP {address}; {len(cidrs)} IPAMBlocks ({api})",
             )
-            for pod, address in self._pods(node)
+            for pod, address in self._calico.pods(node)
         }
 
     def room(self, node: str) -> dict[str, Fact[str]]:
         """Whether the kubelet of a node stops before its block is full: ``fits``, or what does not."""
-        pods = value_at(self._kube.get("v1", "Node", node), "status", "allocatable", "pods")
+        pods = value_at(self._calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
             return {}
@@ -142,7 +139,7 @@ class IpamFacts:
         }
         reserving = self._reserving()
         found = {}
-        for pod, address in self._pods(node):
+        for pod, address in self._calico.pods(node):
             by = [
                 f"kept back by IPReservation {name}"
                 for name, cidr, since in reserving
@@ -203,15 +200,6 @@ class IpamFacts:
             for cidr in reservation["spec"].get("reservedCIDRs") or []
             if ":" not in cidr
         ]
-
-    def _pods(self, node: str) -> Iterator[tuple[Obj, ipaddress.IPv4Address]]:
-        """The node's pods that have an IPv4 address of their own."""
-        for pod in self._kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
-            status = pod.get("status") or {}
-            address = status.get("podIP") or ""
-            over = status.get("phase") in ("Succeeded", "Failed")  # its address is given to others
-            if address and ":" not in address and not over and not pod["spec"].get("hostNetwork"):
-                yield pod, ipaddress.IPv4Address(address)
 
 
 def affine(block: Obj) -> str:

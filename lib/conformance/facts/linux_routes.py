@@ -3,8 +3,8 @@
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 
-from conformance.facts.objects import CRD, V3, CalicoObjects
-from conformance.kube.client import Kube
+from conformance.facts.calico_api import CRD, V3
+from conformance.facts.objects import CalicoObjects
 from conformance.kube.fields import value_at
 from conformance.model.facts import Fact
 from conformance.model.host import LinuxFacts, RouteEntry
@@ -17,10 +17,7 @@ Routes = Mapping[ipaddress.IPv4Network, RouteEntry]
 class LinuxRoutes:
     """Reads of one test.  ``look``: looks into a Linux node."""
 
-    def __init__(
-        self, kube: Kube, calico: CalicoObjects, look: Callable[[str], LinuxFacts]
-    ) -> None:
-        self._kube = kube
+    def __init__(self, calico: CalicoObjects, look: Callable[[str], LinuxFacts]) -> None:
         self._calico = calico
         self._look = look
 
@@ -75,7 +72,7 @@ class LinuxRoutes:
         """Whether IPIP is turned on: ``off`` also where nothing is set, which follows the pools."""
         name = "FelixConfiguration default .spec.ipipEnabled"
         for api in (V3, CRD):
-            found = self._kube.find(api, "FelixConfiguration", "default")
+            found = self._calico.kube.find(api, "FelixConfiguration", "default")
             if found is not None:
                 value = value_at(found, "spec", "ipipEnabled")
                 return {name: Fact("on" if value else "off", f"{value} ({api})".lower())}

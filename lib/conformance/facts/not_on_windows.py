@@ -5,9 +5,9 @@ Where no Linux node uses it nothing is shown by a Windows node that does not, so
 
 from conformance.errors import MissingCapability, Unseen
 from conformance.facts.objects import CalicoObjects
-from conformance.kube.client import Kube, Obj
-from conformance.kube.fields import list_at, mapping_at, value_at
-from conformance.model.facts import Fact, Facts
+from conformance.kube.client import Obj
+from conformance.kube.fields import list_at, value_at
+from conformance.model.facts import Fact
 
 KEY = "projectcalico.org/WireguardPublicKey"
 """Annotation of a node with its public key; of Linux' Felix (libcalico-go, lib/backend/k8s/resources/node.go)."""
@@ -18,9 +18,7 @@ NONE = "none"
 class NotOnWindows:
     """Reads of one worker."""
 
-    def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
-        self._kube = kube
-        self._facts = facts
+    def __init__(self, calico: CalicoObjects) -> None:
         self._calico = calico
 
     def keys(self, node: str) -> dict[str, Fact[str]]:
@@ -28,8 +26,8 @@ class NotOnWindows:
         felix, api = self._calico.listed("FelixConfiguration")
         if not any(value_at(obj, "spec", "wireguardEnabled") for obj in felix):
             raise Unseen(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
-        said = self._annotations()
-        if not any(KEY in said.get(linux.name, {}) for linux in self._facts.by_os("linux")):
+        said = self._calico.annotations()
+        if not any(KEY in said.get(linux.name, {}) for linux in self._calico.facts.by_os("linux")):
             raise MissingCapability(
                 f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first"
             )
@@ -42,10 +40,12 @@ class NotOnWindows:
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
         """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods have some."""
         by_node: dict[str, list[Obj]] = {}
-        for pod in self._kube.objects("v1", "Pod"):
+        for pod in self._calico.kube.objects("v1", "Pod"):
             if not pod["spec"].get("hostNetwork"):
                 by_node.setdefault(pod["spec"].get("nodeName"), []).append(pod)
-        linux = [pod for one in self._facts.by_os("linux") for pod in by_node.get(one.name, ())]
+        linux = [
+            pod for one in self._calico.facts.by_os("linux") for pod in by_node.get(one.name, ())
+        ]
         if not any(map(_six, linux)):
             raise Unseen("no Linux pod has an address of IPv6", "give the cluster both")
         found = {
@@ -55,16 +55,10 @@ class NotOnWindows:
             for pod in by_node.get(node, ())
             if value_at(pod, "status", "podIP")
         }
-        own = self._annotations().get(node, {})
+        own = self._calico.annotations().get(node, {})
         told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
         return found | {
             f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")
-        }
-
-    def _annotations(self) -> dict[str, dict[str, str]]:
-        nodes = self._kube.objects("v1", "Node")
-        return {
-            obj["metadata"]["name"]: mapping_at(obj, "metadata", "annotations") for obj in nodes
         }
 
 

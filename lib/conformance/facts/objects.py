@@ -4,11 +4,12 @@ Through whichever API serves an object; each fact names the object, the field an
 """
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.catalog import Version
 from conformance.errors import MissingCapability, NotAboutThisCluster
+from conformance.facts.calico_api import ADDRESS, CRD, V3
 from conformance.facts.calico_workloads import workloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import described, variable
@@ -18,9 +19,6 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts, NodeFacts
 
-V3 = "projectcalico.org/v3"
-CRD = "crd.projectcalico.org/v1"
-ADDRESS = "projectcalico.org/IPv4Address"
 SELECTORS = ("nodeSelector", "namespaceSelector")
 """Of an IPPool: which nodes' and which namespaces' pods it is for."""
 
@@ -29,24 +27,24 @@ class CalicoObjects:
     """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube = kube
-        self._facts = facts
+        self.kube = kube
+        self.facts = facts
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        return self._facts.by_os("windows")
+        return self.facts.by_os("windows")
 
     def ready_nodes(self) -> dict[str, Fact[int]]:
         """How many nodes of each OS are ready."""
         return {
             f"ready {os} nodes": Fact(
-                sum(node.ready for node in self._facts.by_os(os)), "nodes' Ready condition and OS"
+                sum(node.ready for node in self.facts.by_os(os)), "nodes' Ready condition and OS"
             )
             for os in ("linux", "windows")
         }
 
     def kubernetes(self) -> dict[str, Fact[tuple[int, int]]]:
-        told = self._facts.kubernetes_version
+        told = self.facts.kubernetes_version
         numbers = Version.parse(told.value).numbers if told.value else ()
         return {
             "Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)
@@ -55,18 +53,18 @@ class CalicoObjects:
     def calico_version(self) -> dict[str, Fact[str]]:
         """Calico's version, and that of every Windows node of which it is known."""
         own = {
-            f"Calico's version on node {node.name}": self._facts.calico_on_nodes[node.name]
-            for node in self._facts.by_os("windows")
-            if node.name in self._facts.calico_on_nodes
-            and self._facts.calico_on_nodes[node.name].known
+            f"Calico's version on node {node.name}": self.facts.calico_on_nodes[node.name]
+            for node in self.facts.by_os("windows")
+            if node.name in self.facts.calico_on_nodes
+            and self.facts.calico_on_nodes[node.name].known
         }
-        return {"Calico's version": self._facts.calico_version} | own
+        return {"Calico's version": self.facts.calico_version} | own
 
     def windows_builds(self) -> dict[str, Fact[BuildUnderCalico]]:
         """Build and revision of every Windows node, with the version of Calico there."""
         found = {}
-        for node in self._facts.by_os("windows"):
-            calico = self._facts.calico_on(node.name)
+        for node in self.facts.by_os("windows"):
+            calico = self.facts.calico_on(node.name)
             there = (
                 BuildUnderCalico(node.windows_build, calico.value)
                 if node.windows_build and calico.known
@@ -96,7 +94,7 @@ class CalicoObjects:
             f"container runtime of node {node.name}": Fact(
                 node.container_runtime or None, "its .status.nodeInfo.containerRuntimeVersion"
             )
-            for node in self._facts.by_os("windows")
+            for node in self.facts.by_os("windows")
         }
 
     def pools(self, field: str) -> dict[str, Fact[str]]:
@@ -225,9 +223,9 @@ class CalicoObjects:
 
         The way of installation is part of it under etcd alone: every way goes with the Kubernetes API.
         """
-        mode = self._facts.mode
-        datastore = self._facts.datastore
-        install = self._facts.install
+        mode = self.facts.mode
+        datastore = self.facts.datastore
+        install = self.facts.install
         asked: list[Fact[Any]] = [
             mode,
             datastore,
@@ -244,9 +242,16 @@ class CalicoObjects:
         )
         return {"mode and datastore": Fact(phrase, source)}
 
+    def annotations(self) -> dict[str, dict[str, str]]:
+        """Return the annotations of every node, as they are now."""
+        return {
+            found["metadata"]["name"]: mapping_at(found, "metadata", "annotations")
+            for found in self.kube.objects("v1", "Node")
+        }
+
     def announced(self, node: str) -> dict[str, Fact[str]]:
         """Whether a node announces ``an address``; whether that is its own its host alone says, which may have many."""
-        told = value_at(self._kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
+        told = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
                 "an address" if told else "none", told or "(none)"
@@ -258,7 +263,7 @@ class CalicoObjects:
 
         Raises NotAboutThisCluster where Calico on Windows is no DaemonSet, whose settings are on the hosts.
         """
-        reading = Reading(self._kube)
+        reading = Reading(self.kube)
         found = workloads(reading)
         if found.windows is None or found.linux is None:
             raise NotAboutThisCluster(
@@ -274,7 +279,7 @@ class CalicoObjects:
     def by_another(self, hop: str, owner: str) -> str:
         """The node that a next hop towards ``owner``'s pods is, where it is a third one that no BGPPeer makes it."""
         other = next(
-            (node.name for node in self._facts.nodes if hop and hop == address_of(node)), owner
+            (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
         )
         if other == owner or any(
             one["spec"].get("nextHopMode") == "Self" for one in self.listed("BGPPeer")[0]
@@ -285,7 +290,7 @@ class CalicoObjects:
     def strict_affinity(self) -> dict[str, Fact[bool]]:
         """IPAM's strictAffinity; false where there is no such object, which is Calico's default."""
         for api, kind in ((V3, "IPAMConfiguration"), (CRD, "IPAMConfig")):
-            if self._kube.discovery.serves(api, kind):
+            if self.kube.discovery.serves(api, kind):
                 found = self._find(api, kind, "default")
                 where = f"{kind} default .spec.strictAffinity ({api})"
                 if found is None:
@@ -302,7 +307,7 @@ class CalicoObjects:
         """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self.listed("BlockAffinity")
         names = [
-            node.name for node in (self._facts.nodes if of_all else self._facts.by_os("windows"))
+            node.name for node in (self.facts.nodes if of_all else self.facts.by_os("windows"))
         ]
         found: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
@@ -316,30 +321,36 @@ class CalicoObjects:
 
     def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
         """Where the address of every pod of a node lies: ``in its node's podCIDR``, or which it is."""
-        spec = self._kube.get("v1", "Node", node)["spec"]
+        spec = self.kube.get("v1", "Node", node)["spec"]
         cidrs = [
             one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one
         ]
-        found = {}
-        for pod in self._kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
-            own = (pod.get("status") or {}).get("podIP") or ""
-            name = pod["metadata"]["name"]
-            if own and ":" not in own and not pod["spec"].get("hostNetwork"):
-                inside = any(
-                    ipaddress.ip_address(own) in ipaddress.ip_network(cidr) for cidr in cidrs
-                )
-                where = "in its node's podCIDR" if inside else own
-                found[f"address of pod {name} on node {node}"] = Fact(
-                    where, f"podCIDR {', '.join(cidrs) or 'none'}"
-                )
-        return found
+        networks = [ipaddress.IPv4Network(cidr) for cidr in cidrs]
+        return {
+            f"address of pod {pod['metadata']['name']} on node {node}": Fact(
+                "in its node's podCIDR"
+                if any(address in network for network in networks)
+                else str(address),
+                f"podCIDR {', '.join(cidrs) or 'none'}",
+            )
+            for pod, address in self.pods(node)
+        }
+
+    def pods(self, node: str) -> Iterator[tuple[Obj, ipaddress.IPv4Address]]:
+        """Yield the pods of a node that have an IPv4 address of their own."""
+        for pod in self.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
+            status = pod.get("status") or {}
+            address = status.get("podIP") or ""
+            over = status.get("phase") in ("Succeeded", "Failed")  # its address is given to others
+            if address and ":" not in address and not over and not pod["spec"].get("hostNetwork"):
+                yield pod, ipaddress.IPv4Address(address)
 
     def listed(self, kind: str) -> tuple[list[Obj], str]:
         """All objects of a kind, and the API that served them.  Raises MissingCapability."""
         for api in (V3, CRD):
-            if self._kube.discovery.serves(api, kind):
+            if self.kube.discovery.serves(api, kind):
                 try:
-                    return self._kube.objects(api, kind), api
+                    return self.kube.objects(api, kind), api
                 except ApiRefused as refusal:
                     raise MissingCapability(
                         f"{kind} ({api}) could not be read: {refusal.message}",
@@ -352,7 +363,7 @@ class CalicoObjects:
 
     def serves(self, kind: str) -> bool:
         """Whether the cluster knows a kind of Calico's."""
-        return any(self._kube.discovery.serves(api, kind) for api in (V3, CRD))
+        return any(self.kube.discovery.serves(api, kind) for api in (V3, CRD))
 
     def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
         pools, api = self.listed("IPPool")
@@ -366,7 +377,7 @@ class CalicoObjects:
 
     def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         try:
-            return self._kube.find(api, kind, name, namespace)
+            return self.kube.find(api, kind, name, namespace)
         except ApiRefused as refusal:
             raise MissingCapability(
                 f"{kind} {name} could not be read: {refusal.message}",

@@ -8,9 +8,9 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.workloads import all_containers, described
-from conformance.kube.client import Kube, Obj
+from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact
 
 WINDOWS = "calico-windows"
 ENDPOINT = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
@@ -22,10 +22,10 @@ NOTHING = "nothing"
 class OperatorFacts:
     """Reads of one test."""
 
-    def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
-        self._reading = Reading(kube)
-        self._facts = facts
+    def __init__(self, calico: CalicoObjects) -> None:
         self._calico = calico
+        self._facts = calico.facts
+        self._reading = Reading(calico.kube)
 
     def demands(self) -> dict[str, Fact[str]]:
         """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or what is there."""

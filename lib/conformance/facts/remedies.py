@@ -6,11 +6,10 @@ Only words for messages: nothing here is ever run.
 import json
 from typing import Any
 
+from conformance.facts.calico_api import CRD, V3
 from conformance.kube.client import Kube
 from conformance.model.facts import Facts
 
-V3 = "projectcalico.org/v3"
-CRD = "crd.projectcalico.org/v1"
 INSTALLATION = ("operator.tigera.io/v1", "Installation")
 KEPT = {
     "agent": " (lasting by HelmChartConfig rke2-calico in kube-system, whose next change puts it back else)",

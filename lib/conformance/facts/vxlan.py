@@ -11,15 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from conformance.catalog import Conditions
 from conformance.errors import EnvironmentBroken
 from conformance.facts import vxlan_entries
+from conformance.facts.calico_api import ADDRESS, CRD, TUNNEL, V3
 from conformance.facts.node_readings import Hosts
-from conformance.facts.objects import ADDRESS, CRD, V3, CalicoObjects
+from conformance.facts.objects import CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
-from conformance.kube.client import Kube
-from conformance.kube.fields import mapping_at, value_at
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.kube.fields import value_at
+from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import HnsNetwork, LinuxFacts
 
-TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 MAC = "projectcalico.org/VXLANTunnelMACAddr"
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
 """What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
@@ -37,10 +36,8 @@ class VxlanFacts:
 
     def __init__(
         self,
-        kube: Kube,
-        facts: Facts,
-        hosts: Hosts,
         calico: CalicoObjects,
+        hosts: Hosts,
         *,
         looked_into: Collection[str] = (),
         vni_changed: Callable[[], str] = str,
@@ -48,8 +45,6 @@ class VxlanFacts:
         """``looked_into``: Linux nodes that may be looked into for what they do not announce, since
         the run covers them.  ``vni_changed``: which other run has given nodes another VNI just now;
         empty: none."""
-        self._kube = kube
-        self._facts = facts
         self._hosts = hosts
         self._calico = calico
         self._looked_into = looked_into
@@ -102,7 +97,7 @@ class VxlanFacts:
         """What the overlay needs on a node for another one's pods, and is not as announced or
         configured."""
         peers = self._peers(node, [toward])
-        if any(linux.name == node for linux in self._facts.by_os("linux")):
+        if any(linux.name == node for linux in self._calico.facts.by_os("linux")):
             seen = self._hosts.linux(node)
             found = (
                 self._device_vni(seen)
@@ -123,7 +118,7 @@ class VxlanFacts:
         it."""
         name = f"FelixConfiguration default .spec.{field}"
         for api in (V3, CRD):
-            found = self._kube.find(api, "FelixConfiguration", "default")
+            found = self._calico.kube.find(api, "FelixConfiguration", "default")
             if found is not None:
                 value = value_at(found, "spec", field)
                 where = (
@@ -158,7 +153,7 @@ class VxlanFacts:
     def _own_address(self, node: str, own: Collection[str]) -> dict[str, Fact[str]]:
         """Whether the node has the address that it announces; nothing where it announces none, or
         none is known."""
-        noted = self._annotations().get(node, {}).get(ADDRESS, "").partition("/")[0]
+        noted = self._calico.annotations().get(node, {}).get(ADDRESS, "").partition("/")[0]
         if not noted or not own:
             return {}
         value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
@@ -244,7 +239,7 @@ class VxlanFacts:
 
         To a block that two nodes have no route is right: that is IPAM's matter.
         """
-        now = self._annotations()
+        now = self._calico.annotations()
         blocks = self._calico.blocks(of_all=True)
         owners = Counter(cidr for fact in blocks.values() for cidr in fact.value or [])
         return [
@@ -260,7 +255,7 @@ class VxlanFacts:
                     if ":" not in cidr and owners[cidr] == 1
                 ),
             )
-            for other in self._facts.nodes
+            for other in self._calico.facts.nodes
             if other.name != node and other.name in now and (not only or other.name in only)
         ]
 
@@ -274,15 +269,9 @@ class VxlanFacts:
             self._macs[node.name] = link.mac.lower() if link else ""
         return self._macs[node.name]
 
-    def _annotations(self) -> dict[str, dict[str, str]]:
-        return {
-            found["metadata"]["name"]: mapping_at(found, "metadata", "annotations")
-            for found in self._kube.objects("v1", "Node")
-        }
-
     def _windows(self) -> list[tuple[NodeFacts, dict[str, str]]]:
-        now = self._annotations()
-        return [(node, now.get(node.name, {})) for node in self._facts.by_os("windows")]
+        now = self._calico.annotations()
+        return [(node, now.get(node.name, {})) for node in self._calico.facts.by_os("windows")]
 
     def _blocks(self, node: str) -> list[ipaddress.IPv4Network]:
         blocks = self._calico.blocks().get(f"blocks of node {node}")

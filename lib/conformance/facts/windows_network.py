@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from conformance.facts import cni_config
+from conformance.facts.calico_api import ADDRESS, TUNNEL
 from conformance.facts.calico_workloads import CalicoWorkloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import described, variable
@@ -34,8 +35,6 @@ OF_BACKEND = {"vxlan": "overlay", "windows-bgp": "l2bridge"}
 FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
 """Flannel's backends (annotation of a node) to the type of its HNS network."""
 BACKEND = "flannel.alpha.coreos.com/backend-type"
-ADDRESS = "projectcalico.org/IPv4Address"
-TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
 ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
 """Networks of pods by every plugin that Calico for Windows works with, where nothing names one."""

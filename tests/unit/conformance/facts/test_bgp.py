@@ -108,7 +108,7 @@ def facts(
         linux=lambda name: linux,
         hns_endpoints=lambda name: [] if name in bare else [HOST_ENDPOINT],
     )
-    return BgpFacts(cluster, looks, calico, looked_into=("w1", "w2"))  # type: ignore[arg-type]
+    return BgpFacts(calico, looks, looked_into=("w1", "w2"))
 
 
 def session(read: BgpFacts, windows: str, other: str) -> str | None:

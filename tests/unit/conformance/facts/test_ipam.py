@@ -50,7 +50,7 @@ def reads(
         ("v1", "Pod"): [obj for obj in there if "nodeName" in obj["spec"]],
     }
     kube: Any = Objects(served)
-    return IpamFacts(kube, facts(), CalicoObjects(kube, facts()))
+    return IpamFacts(CalicoObjects(kube, facts()))
 
 
 def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.facts.linux_routes import LinuxRoutes
 from conformance.model.host import LinuxFacts, RouteEntry
-from tests.unit.conformance.facts.test_objects import V3, Objects, facts, named, reads, values
+from tests.unit.conformance.facts.test_objects import V3, facts, named, reads, values
 
 BLOCK = named("b", node="win", state="confirmed", cidr="10.1.0.0/26")
 
@@ -40,7 +40,6 @@ def routes(
         for number, one in enumerate(facts().nodes, 1)
     )
     return LinuxRoutes(
-        Objects(there),  # type: ignore[arg-type]
         reads(there, replace(facts(), nodes=nodes)),
         lambda node: seen,
     )

@@ -35,7 +35,7 @@ def reads(nodes: list[Obj], pods: tuple[Obj, ...] = (), **felix: Any) -> NotOnWi
         ("v1", "Pod"): list(pods),
     }
     kube: Any = Objects(served)
-    return NotOnWindows(kube, facts(), CalicoObjects(kube, facts()))
+    return NotOnWindows(CalicoObjects(kube, facts()))
 
 
 def test_a_key_is_looked_for_on_windows_where_linux_has_one() -> None:

@@ -72,7 +72,7 @@ def reads(*, mode: str = "vxlan", strict: bool = True, **there: list[Obj]) -> Op
         mode=Fact(mode, "m"),  # type: ignore[arg-type]
     )
     kube: Any = Served(objects)
-    return OperatorFacts(kube, known, CalicoObjects(kube, known))
+    return OperatorFacts(CalicoObjects(kube, known))
 
 
 def test_all_that_is_demanded_is_there() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.facts.objects import CalicoObjects
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import (
@@ -96,7 +97,12 @@ class Cluster:
             nodes=tuple(self.nodes),
             by_os=lambda os: tuple(node for node in self.nodes if node.os == os),
         )
-        return VxlanFacts(self, nodes, self, self, looked_into=["l1"])  # type: ignore[arg-type]
+        return VxlanFacts(self.objects_of(nodes), self, looked_into=["l1"])  # type: ignore[arg-type]
+
+    def objects_of(self, nodes: Any) -> CalicoObjects:
+        calico = CalicoObjects(self, nodes)  # type: ignore[arg-type]  # what it is asked is here
+        calico.blocks = self.blocks  # type: ignore[method-assign]
+        return calico
 
 
 def _notes(**notes: str) -> dict[str, str]:
@@ -407,7 +413,7 @@ def test_a_vni_that_another_run_is_changing_says_nothing_of_a_node() -> None:
         return "run other is changing the cluster"
 
     nodes: Any = SimpleNamespace(nodes=tuple(cluster.nodes), by_os=lambda os: ())
-    beside = VxlanFacts(cluster, nodes, cluster, cluster, vni_changed=changed)  # type: ignore[arg-type]
+    beside = VxlanFacts(cluster.objects_of(nodes), cluster, vni_changed=changed)  # type: ignore[arg-type]
     with pytest.raises(
         EnvironmentBroken, match="4095, the VNI is 4096, while run other is changing the cluster"
     ):
