@@ -11,16 +11,20 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.kube import execute
 from conformance.kube.client import Kube
+from conformance.kube.execute import ExecResult
 from conformance.kube.transcript import Transcript, forget
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
 from conformance.model.probing import NodeCost, Probing
 from conformance.pods.nodes_lost import NodeWatch
+from conformance.pods.roles import ROLES
 from conformance.probe import protocol
 from conformance.probe.agent import Agent
 from conformance.probe.agents import Agents
@@ -178,6 +182,33 @@ class Prober:
         ``waited`` hears the seconds for which other starts were waited for.
         """
         return self.agents.agent(source, program, waited)
+
+    def run(
+        self,
+        workload: Workload,
+        argv: Sequence[str],
+        within: float,
+        *,
+        transcript: Transcript = forget,
+    ) -> ExecResult:
+        """Run a command word for word in a pod's main container, to its end, within so many seconds.
+
+        In a pod that is not the suite's (Calico's own) it runs in the Workload's container.  Waits
+        for a free PowerShell start of a Windows node first (not counted).  What it prints is
+        evidence beside an attempt on the same path, never a verdict of its own.  Raises ProbeBroken.
+        """
+        where = (workload.namespace, workload.pod)
+        container = ROLES[workload.role].main if workload.role in ROLES else workload.container
+        purpose = f"exec of a command in {workload.namespace}/{workload.pod}"
+        with (
+            self.agents.starting(workload, 10 * within, purpose)
+            if workload.os == "windows"
+            else nullcontext()
+        ):
+            self.counts.commands[workload.node, workload.os] += 1
+            return execute.run(
+                self.kube, *where, container, argv, within=within, transcript=transcript
+            )
 
     def used(self) -> Probing:
         """What this process has used; complete only after :meth:`close`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from conformance.errors import EnvironmentBroken
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.probe.literal import Literal
-from conformance.probe.slots import Slots
+from conformance.probe.prober import Prober
 from conformance.probe.warmup import LOOK_AFTER, warm_up
 from conformance.settings import load_timings
 
@@ -22,7 +20,7 @@ TARGET = Target(host="10.0.0.5", port=80, protocol="tcp", path=Addressing.POD_IP
 
 
 def test_a_literal_command_runs_word_for_word_in_the_main_container(
-    kube: Any, api: Any, make: Any, tmp_path: Path
+    prober: Prober, api: Any, make: Any
 ) -> None:
     asked: list[dict[str, list[str]]] = []
 
@@ -33,17 +31,16 @@ def test_a_literal_command_runs_word_for_word_in_the_main_container(
         channel.close()
 
     api.exec = serve
-    literal = Literal(kube, Slots(tmp_path))
-    ended = literal.run(make.workload(role="linux-client"), ["nc", "-vz", "10.0.0.5", "80"], 5.0)
+    ended = prober.run(make.workload(role="linux-client"), ["nc", "-vz", "10.0.0.5", "80"], 5.0)
     assert (ended.exit_code, ended.output) == (0, "10.0.0.5 (10.0.0.5:80) open\n")
     assert asked[0]["container"] == ["client"]
     assert asked[0]["command"] == ["nc", "-vz", "10.0.0.5", "80"]
 
 
 def test_a_literal_command_on_windows_takes_a_powershell_slot(
-    kube: Any, api: Any, make: Any, tmp_path: Path
+    prober: Prober, api: Any, make: Any
 ) -> None:
-    slots = Slots(tmp_path)
+    slots = prober.slots
     free: list[int] = []
 
     def serve(channel: Any, _: Any) -> None:
@@ -56,7 +53,7 @@ def test_a_literal_command_on_windows_takes_a_powershell_slot(
         channel.close()
 
     api.exec = serve
-    Literal(kube, slots).run(
+    prober.run(
         make.workload("w", "windows", "win-1", role="windows-client"), ["powershell", "x"], 5.0
     )
     assert free == [1]
