@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from conformance.facts.reading import Reading
-from conformance.facts.workloads import all_containers
+from conformance.facts.workloads import all_containers, command_line
 from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
 
@@ -81,13 +81,9 @@ def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
 
 def _on_windows(daemonset: Obj) -> bool:
     """Whether it runs Felix on Windows nodes."""
-    lines = [
-        " ".join([*list_at(container, "command"), *list_at(container, "args")])
-        for container in all_containers(daemonset)
-    ]
     return daemonset["metadata"]["name"] == WINDOWS or (
         _selects_windows(mapping_at(daemonset, "spec", "template", "spec"))
-        and any(map(FELIX.search, lines))
+        and any(FELIX.search(command_line(container)) for container in all_containers(daemonset))
     )
 
 

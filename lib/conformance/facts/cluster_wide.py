@@ -3,13 +3,14 @@
 Found by labels and owners: distributions give these pods names of their own, ``rke2-coredns-rke2-coredns-...`` say.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 
-from conformance.errors import MissingCapability, NotAboutThisCluster
+from conformance.errors import NotAboutThisCluster
 from conformance.facts.installed import owner
+from conformance.facts.reading import required
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import mapping_at, value_at
-from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
 from conformance.model.facts import Fact, Facts
 
@@ -139,13 +140,8 @@ class ClusterWide:
             yield from self._listed("v1", "Pod", space)
 
     def _listed(self, api: str, kind: str, space: str) -> list[Obj]:
-        try:
-            return self._kube.objects(api, kind, space)
-        except ApiRefused as refusal:
-            raise MissingCapability(
-                f"{kind}s of {space} could not be read: {refusal.message}",
-                "give the run the right to list them",
-            ) from refusal
+        read = functools.partial(self._kube.objects, api, kind, space)
+        return required(f"{kind}s of {space}", "list them", read)
 
 
 def _name(pod: Obj) -> str:

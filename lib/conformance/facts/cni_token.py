@@ -7,6 +7,7 @@ for longer than a token lives.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from conformance.errors import Unseen
@@ -20,35 +21,32 @@ LIFE = timedelta(hours=24)
 (projectcalico/calico@v3.31.2:node/pkg/cni/token_watch.go)."""
 
 
+@dataclass(frozen=True)
 class CniTokens:
     """Reads of one test."""
 
-    def __init__(
-        self, kube: Kube, hosts: Hosts, windows: Sequence[NodeFacts], now: datetime | None = None
-    ) -> None:
-        """``windows``: the nodes that may be looked into."""
-        self._kube = kube
-        self._hosts = hosts
-        self.windows = windows
-        self._now = now or datetime.now(UTC)
+    kube: Kube
+    hosts: Hosts
+    windows: Sequence[NodeFacts]
+    """The nodes that may be looked into."""
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ended(self, node: str) -> Fact[bool]:
         """Whether a node's token has ended; not known where it has not, and calico-node began since
         it was new."""
-        ends = [end for end in self._hosts.cni_tokens(node) if end is not None]
+        ends = [end for end in self.hosts.cni_tokens(node) if end is not None]
         if not ends:
             return Fact(
                 None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}"
             )
-        now = self._now
         told = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
-        if min(ends) <= now:
+        if min(ends) <= self.now:
             return Fact(True, f"{told}, which is over")
         begun = max(
-            (began for pod in calico_pods(self._kube, [node]) for began in _began(pod)),
+            (began for pod in calico_pods(self.kube, [node]) for began in _began(pod)),
             default=None,
         )
-        if begun is None or now - begun < LIFE:
+        if begun is None or self.now - begun < LIFE:
             since = f"runs since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun else "is not seen to run"
             yet = f"{Unseen.BEGINS} yet: " if begun else ""
             return Fact(

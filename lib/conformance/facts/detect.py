@@ -15,6 +15,7 @@ from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
 from conformance.facts.windows_network import WindowsNetwork
+from conformance.facts.workloads import all_containers, command_line
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import list_at, mapping_at
 from conformance.kube.node_conditions import boot_id, not_ready
@@ -143,20 +144,12 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
                 "" if found[1] else " (empty: iptables)"
             )
             return Fact(found[1] or "iptables", where)
-    for container in containers(reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")):
+    for container in all_containers(
+        reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")
+    ):
         flag = re.search(r"--proxy-mode=(\w+)", command_line(container))
         if flag:
             return Fact(flag[1], "DaemonSet kube-system/kube-proxy --proxy-mode")
     return Fact(
         None, f"not known: {reading.reason('ConfigMap kube-proxy', 'DaemonSet kube-proxy')}"
     )
-
-
-def containers(workload: Obj | None) -> list[Obj]:
-    """Containers of a workload's pod template."""
-    return list_at(workload, "spec", "template", "spec", "containers")
-
-
-def command_line(container: Obj) -> str:
-    """Command and arguments of a container in one text."""
-    return " ".join([*list_at(container, "command"), *list_at(container, "args")])

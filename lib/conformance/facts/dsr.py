@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from conformance.errors import SuiteError
+from conformance.facts.workloads import command_line
 from conformance.kube.client import Kube, Obj
-from conformance.kube.fields import list_at
 from conformance.model.facts import Fact, NodeFacts
 
 FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\w-])")
@@ -116,7 +116,7 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
-        value = told(" ".join([*list_at(container, "command"), *list_at(container, "args")]))
+        value = told(command_line(container))
         if value is not None:
             return Fact(value, f"--enable-dsr in the arguments of pod {name}")
     silent = (

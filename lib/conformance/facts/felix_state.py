@@ -65,7 +65,7 @@ def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
     """Node to its Felix, of these pods of calico-node; of several on one node the one that stays."""
     found: dict[str, FelixSeen] = {}
     for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
-        status = next((one for one in _statuses(pod) if one.get("name") in CONTAINERS), {})
+        status = _status(pod)
         count = int(status.get("restartCount") or 0)
         runs = "running" in (status.get("state") or {}) and bool(status.get("ready", is_ready(pod)))
         told = f"{'ready' if runs else _state(pod).partition(': ')[0]}, {counted(count, 'restart')}"
@@ -118,15 +118,14 @@ def _state(pod: Obj) -> str:
 
 def _started(pod: Obj) -> datetime | None:
     """When the container that Felix runs in was started last; None: it does not run."""
-    for status in _statuses(pod):
-        begun = value_at(status, "state", "running", "startedAt")
-        if status.get("name") in CONTAINERS and begun:
-            return datetime.fromisoformat(begun)
-    return None
+    begun = value_at(_status(pod), "state", "running", "startedAt")
+    return datetime.fromisoformat(begun) if begun else None
 
 
-def _statuses(pod: Obj) -> list[Obj]:
-    return list_at(pod, "status", "containerStatuses")
+def _status(pod: Obj) -> Obj:
+    """Return the status of the container that Felix runs in; empty: none has such a name."""
+    statuses = list_at(pod, "status", "containerStatuses")
+    return next((each for each in statuses if each.get("name") in CONTAINERS), {})
 
 
 def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:

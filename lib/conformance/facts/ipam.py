@@ -1,6 +1,8 @@
 """What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges nothing."""
 
 import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from conformance.catalog import Conditions
@@ -20,23 +22,23 @@ FITS = "fits"
 Network = ipaddress.IPv4Network
 
 
+@dataclass(frozen=True)
 class IpamFacts:
     """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
 
     ABOUT = Conditions(ipam=("calico-ipam",))
     """Other plugins claim no blocks: there it would find none, and that would say nothing."""
 
-    def __init__(self, calico: CalicoObjects) -> None:
-        self._calico = calico
+    calico: CalicoObjects
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        return self._calico.facts.by_os("windows")
+        return self.calico.facts.by_os("windows")
 
     @property
     def windows_with_pods(self) -> tuple[NodeFacts, ...]:
         """Those with a pod that has an address: on nodes that it does not cover, the run has none."""
-        return tuple(node for node in self.windows if any(self._calico.pods(node.name)))
+        return tuple(node for node in self.windows if any(self.calico.pods(node.name)))
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
         """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
@@ -46,7 +48,7 @@ class IpamFacts:
         claimed, source = self._claimed(node)
         specs = [
             affinity["spec"]
-            for affinity in self._calico.listed("BlockAffinity")[0]
+            for affinity in self.calico.listed("BlockAffinity")[0]
             if confirmed(affinity["spec"])
         ]
         others = {
@@ -83,33 +85,33 @@ class IpamFacts:
         blocks, source = self._blocks(node)
         cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
         listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
-        return {
-            _name(pod, node): Fact(
+        return self._of_pods(
+            node,
+            source,
+            lambda pod, address: (
                 OWN_BLOCK
                 if any(address in cidr for cidr in cidrs)
-                else f"{address}, outside {listed}",
-                f"its .status.podIP {address}; {source}",
-            )
-            for pod, address in self._calico.pods(node)
-        }
+                else f"{address}, outside {listed}"
+            ),
+        )
 
     def known(self, node: str) -> dict[str, Fact[str]]:
         """For every pod of a node whether its address lies in any block of this cluster: ``in a block``, or not."""
-        blocks, api = self._calico.listed("IPAMBlock")
+        blocks, api = self.calico.listed("IPAMBlock")
         cidrs = [
             Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]
         ]
-        return {
-            _name(pod, node): Fact(
-                IN_A_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, in no block",
-                f"its .status.podIP {address}; {len(cidrs)} IPAMBlocks ({api})",
-            )
-            for pod, address in self._calico.pods(node)
-        }
+        return self._of_pods(
+            node,
+            f"{len(cidrs)} IPAMBlocks ({api})",
+            lambda pod, address: (
+                IN_A_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, in no block"
+            ),
+        )
 
     def room(self, node: str) -> dict[str, Fact[str]]:
         """Whether the kubelet of a node stops before its block is full: ``fits``, or what does not."""
-        pods = value_at(self._calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
+        pods = value_at(self.calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
             return {}
@@ -138,24 +140,22 @@ class IpamFacts:
             )
         }
         reserving = self._reserving()
-        found = {}
-        for pod, address in self._calico.pods(node):
+
+        def taken(pod: Obj, address: ipaddress.IPv4Address) -> str:
             by = [
                 f"kept back by IPReservation {name}"
                 for name, cidr, since in reserving
                 if address in cidr and since < _made(pod)
             ]
             why = [kept[address]] if address in kept else by
-            found[_name(pod, node)] = Fact(
-                f"{address}, {why[0]}" if why else NOT_RESERVED,
-                f"its .status.podIP {address}; {source}",
-            )
-        return found
+            return f"{address}, {why[0]}" if why else NOT_RESERVED
+
+        return self._of_pods(node, source, taken)
 
     def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
         """Blocks of other nodes, and of none, in which something is reserved as only Windows' blocks have it."""
         windows = [node.name for node in self.windows]
-        blocks, api = self._calico.listed("IPAMBlock")
+        blocks, api = self.calico.listed("IPAMBlock")
         others = [block for block in blocks if affine(block) not in windows]
         found = [
             f"{', '.join(kept)} in {block['spec']['cidr']} of {affine(block) or 'no node'}"
@@ -165,10 +165,21 @@ class IpamFacts:
         source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
         return {"Windows' reservations in other blocks": Fact(found, source)}
 
+    def _of_pods(
+        self, node: str, source: str, value: Callable[[Obj, ipaddress.IPv4Address], str]
+    ) -> dict[str, Fact[str]]:
+        """Return a fact about the address of every pod of a node."""
+        return {
+            f"address of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
+                value(pod, address), f"its .status.podIP {address}; {source}"
+            )
+            for pod, address in self.calico.pods(node)
+        }
+
     def _claimed(self, node: str) -> tuple[dict[str, str], str]:
         """CIDR of each confirmed affinity of a node to what is wrong with its block; empty: nothing."""
-        affinities, where = self._calico.listed("BlockAffinity")
-        blocks, api = self._calico.listed("IPAMBlock")
+        affinities, where = self.calico.listed("BlockAffinity")
+        blocks, api = self.calico.listed("IPAMBlock")
         owners = {block["spec"]["cidr"]: affine(block) for block in blocks}
         found = {}
         for affinity in affinities:
@@ -187,16 +198,16 @@ class IpamFacts:
         """The blocks for IPv4 of a node with which nothing is wrong."""
         claimed, source = self._claimed(node)
         sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
-        blocks, _ = self._calico.listed("IPAMBlock")
+        blocks, _ = self.calico.listed("IPAMBlock")
         return [block for block in blocks if block["spec"]["cidr"] in sound], source
 
     def _reserving(self) -> list[tuple[str, Network, datetime]]:
         """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no such kind."""
-        if not self._calico.serves("IPReservation"):
+        if not self.calico.serves("IPReservation"):
             return []
         return [
             (reservation["metadata"]["name"], Network(cidr, strict=False), _made(reservation))
-            for reservation in self._calico.listed("IPReservation")[0]
+            for reservation in self.calico.listed("IPReservation")[0]
             for cidr in reservation["spec"].get("reservedCIDRs") or []
             if ":" not in cidr
         ]
@@ -220,10 +231,6 @@ def reservations(spec: Obj) -> list[str]:
         for ordinal, index in enumerate(allocations)
         if index in ours
     ]
-
-
-def _name(pod: Obj, node: str) -> str:
-    return f"address of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
 
 
 def _made(obj: Obj) -> datetime:

@@ -2,8 +2,8 @@
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from conformance.facts.calico_api import CRD, V3
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.fields import value_at
 from conformance.model.facts import Fact
@@ -14,21 +14,21 @@ AGGREGATED = "one route for the whole block"
 Routes = Mapping[ipaddress.IPv4Network, RouteEntry]
 
 
+@dataclass(frozen=True)
 class LinuxRoutes:
     """Reads of one test.  ``look``: looks into a Linux node."""
 
-    def __init__(self, calico: CalicoObjects, look: Callable[[str], LinuxFacts]) -> None:
-        self._calico = calico
-        self._look = look
+    calico: CalicoObjects
+    look: Callable[[str], LinuxFacts]
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
         """How a Linux node routes each block of Windows nodes, ``one route for the whole block``, and nobody's."""
         routes = {
-            ipaddress.IPv4Network(route.destination): route for route in self._look(linux).routes
+            ipaddress.IPv4Network(route.destination): route for route in self.look(linux).routes
         }
         found = {
             f"route of node {linux} to {cidr} of node {owner}": self._to_block(routes, cidr, owner)
-            for name, blocks in self._calico.blocks().items()
+            for name, blocks in self.calico.blocks().items()
             for owner in [name.removeprefix("blocks of node ")]
             for cidr in map(ipaddress.IPv4Network, blocks.value or [])
         } | {
@@ -42,7 +42,7 @@ class LinuxRoutes:
         if cidr not in routes:
             return "no route for the whole block"
         hop = routes[cidr].gateway
-        if other := self._calico.by_another(hop, owner):
+        if other := self.calico.by_another(hop, owner):
             return f"by {hop}, which is node {other}"
         inside = [
             f"{net} dev {route.device}"
@@ -53,10 +53,10 @@ class LinuxRoutes:
 
     def _to_no_block(self, routes: Routes) -> Iterator[tuple[ipaddress.IPv4Network, RouteEntry]]:
         """Yield the routes to a part of a pool by another node that are no node's block."""
-        affinities, _ = self._calico.listed("BlockAffinity")
+        affinities, _ = self.calico.listed("BlockAffinity")
         taken = [ipaddress.IPv4Network(affinity["spec"]["cidr"]) for affinity in affinities]
         pools = [
-            ipaddress.IPv4Network(str(pool.value)) for pool in self._calico.pool_cidrs().values()
+            ipaddress.IPv4Network(str(pool.value)) for pool in self.calico.pool_cidrs().values()
         ]
         for net, route in routes.items():
             in_pool = net.prefixlen < 32 and any(map(net.subnet_of, pools))
@@ -65,15 +65,16 @@ class LinuxRoutes:
 
     def by_ipip(self, linux: str) -> dict[str, Fact[list[str]]]:
         """Routes of a Linux node by the device of IPIP."""
-        routes = [route.destination for route in self._look(linux).routes if route.device == IPIP]
+        routes = [route.destination for route in self.look(linux).routes if route.device == IPIP]
         return {f"routes of node {linux} by {IPIP}": Fact(routes, f"ip route on node {linux}")}
 
     def ipip_setting(self) -> dict[str, Fact[str]]:
         """Whether IPIP is turned on: ``off`` also where nothing is set, which follows the pools."""
         name = "FelixConfiguration default .spec.ipipEnabled"
-        for api in (V3, CRD):
-            found = self._calico.kube.find(api, "FelixConfiguration", "default")
-            if found is not None:
-                value = value_at(found, "spec", "ipipEnabled")
-                return {name: Fact("on" if value else "off", f"{value} ({api})".lower())}
-        return {name: Fact("off", "there is no FelixConfiguration default: it follows the pools")}
+        found, api = self.calico.default("FelixConfiguration")
+        if found is None:
+            return {
+                name: Fact("off", "there is no FelixConfiguration default: it follows the pools")
+            }
+        value = value_at(found, "spec", "ipipEnabled")
+        return {name: Fact("on" if value else "off", f"{value} ({api})".lower())}

@@ -3,6 +3,8 @@
 Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises MissingCapability.
 """
 
+from dataclasses import dataclass
+
 from conformance.errors import MissingCapability, Unseen
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Obj
@@ -15,19 +17,19 @@ OF_IPV6 = ("projectcalico.org/IPv6Address", "projectcalico.org/IPv6VXLANTunnelAd
 NONE = "none"
 
 
+@dataclass(frozen=True)
 class NotOnWindows:
     """Reads of one worker."""
 
-    def __init__(self, calico: CalicoObjects) -> None:
-        self._calico = calico
+    calico: CalicoObjects
 
     def keys(self, node: str) -> dict[str, Fact[str]]:
         """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
-        felix, api = self._calico.listed("FelixConfiguration")
+        felix, api = self.calico.listed("FelixConfiguration")
         if not any(value_at(obj, "spec", "wireguardEnabled") for obj in felix):
             raise Unseen(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
-        said = self._calico.annotations()
-        if not any(KEY in said.get(linux.name, {}) for linux in self._calico.facts.by_os("linux")):
+        said = self.calico.annotations()
+        if not any(KEY in said.get(linux.name, {}) for linux in self.calico.facts.by_os("linux")):
             raise MissingCapability(
                 f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first"
             )
@@ -40,11 +42,11 @@ class NotOnWindows:
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
         """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods have some."""
         by_node: dict[str, list[Obj]] = {}
-        for pod in self._calico.kube.objects("v1", "Pod"):
+        for pod in self.calico.kube.objects("v1", "Pod"):
             if not pod["spec"].get("hostNetwork"):
                 by_node.setdefault(pod["spec"].get("nodeName"), []).append(pod)
         linux = [
-            pod for one in self._calico.facts.by_os("linux") for pod in by_node.get(one.name, ())
+            pod for one in self.calico.facts.by_os("linux") for pod in by_node.get(one.name, ())
         ]
         if not any(map(_six, linux)):
             raise Unseen("no Linux pod has an address of IPv6", "give the cluster both")
@@ -55,7 +57,7 @@ class NotOnWindows:
             for pod in by_node.get(node, ())
             if value_at(pod, "status", "podIP")
         }
-        own = self._calico.annotations().get(node, {})
+        own = self.calico.annotations().get(node, {})
         told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
         return found | {
             f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")

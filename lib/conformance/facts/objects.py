@@ -3,19 +3,20 @@
 Through whichever API serves an object; each fact names the object, the field and that API.  It judges nothing.
 """
 
+import functools
 import ipaddress
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.catalog import Version
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.facts.calico_api import ADDRESS, CRD, V3
 from conformance.facts.calico_workloads import workloads
-from conformance.facts.reading import Reading
+from conformance.facts.reading import Reading, required
 from conformance.facts.workloads import described, variable
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import mapping_at, value_at
-from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts, NodeFacts
 
@@ -23,12 +24,12 @@ SELECTORS = ("nodeSelector", "namespaceSelector")
 """Of an IPPool: which nodes' and which namespaces' pods it is for."""
 
 
+@dataclass
 class CalicoObjects:
     """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
 
-    def __init__(self, kube: Kube, facts: Facts) -> None:
-        self.kube = kube
-        self.facts = facts
+    kube: Kube
+    facts: Facts
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
@@ -183,17 +184,17 @@ class CalicoObjects:
         if backend := value_at(config, "data", "calico_backend"):
             where = f"ConfigMap kube-system/calico-config calico_backend={backend}"
             return {"BGP": Fact("Enabled" if backend == "bird" else "Disabled", where)}
-        for api in (V3, CRD):
-            found = self._find(api, "BGPConfiguration", "default")
-            if found is not None:
-                mesh = mapping_at(found, "spec").get("nodeToNodeMeshEnabled", True)
-                where = f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})"
-                return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
-        return {
-            "BGP": Fact(
-                None, "there is no Installation, no calico-config and no BGPConfiguration to read"
-            )
-        }
+        found, api = self.default("BGPConfiguration")
+        if found is None:
+            return {
+                "BGP": Fact(
+                    None,
+                    "there is no Installation, no calico-config and no BGPConfiguration to read",
+                )
+            }
+        mesh = mapping_at(found, "spec").get("nodeToNodeMeshEnabled", True)
+        where = f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})"
+        return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
 
     def mtu(self) -> Fact[int]:
         """The MTU that Calico was told to give to pods; None: nothing was set, it finds one out by itself."""
@@ -207,12 +208,10 @@ class CalicoObjects:
             found["ConfigMap kube-system/calico-config veth_mtu"] = value_at(
                 config, "data", "veth_mtu"
             )
-        for api in (V3, CRD):
-            felix = self._find(api, "FelixConfiguration", "default")
-            if felix is not None:
-                where = f"FelixConfiguration default .spec.vxlanMTU ({api})"
-                found[where] = value_at(felix, "spec", "vxlanMTU")
-                break
+        felix, api = self.default("FelixConfiguration")
+        if felix is not None:
+            where = f"FelixConfiguration default .spec.vxlanMTU ({api})"
+            found[where] = value_at(felix, "spec", "vxlanMTU")
         for where, value in found.items():
             if str(value or "0").isdigit() and int(str(value or 0)):
                 return Fact(int(str(value)), where)
@@ -349,17 +348,19 @@ class CalicoObjects:
         """All objects of a kind, and the API that served them.  Raises MissingCapability."""
         for api in (V3, CRD):
             if self.kube.discovery.serves(api, kind):
-                try:
-                    return self.kube.objects(api, kind), api
-                except ApiRefused as refusal:
-                    raise MissingCapability(
-                        f"{kind} ({api}) could not be read: {refusal.message}",
-                        "give the run the right to list it",
-                    ) from refusal
+                read = functools.partial(self.kube.objects, api, kind)
+                return required(f"{kind} ({api})", "list it", read), api
         raise MissingCapability(
             f"the cluster serves {kind} neither by {V3} nor by {CRD}",
             "Calico's objects are in another datastore",
         )
+
+    def default(self, kind: str) -> tuple[Obj | None, str]:
+        """Return the object ``default`` of a kind, and the API that has it; None where no API does."""
+        for api in (V3, CRD):
+            if found := self._find(api, kind, "default"):
+                return found, api
+        return None, ""
 
     def serves(self, kind: str) -> bool:
         """Whether the cluster knows a kind of Calico's."""
@@ -376,13 +377,8 @@ class CalicoObjects:
         }
 
     def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
-        try:
-            return self.kube.find(api, kind, name, namespace)
-        except ApiRefused as refusal:
-            raise MissingCapability(
-                f"{kind} {name} could not be read: {refusal.message}",
-                "give the run the right to get it",
-            ) from refusal
+        read = functools.partial(self.kube.find, api, kind, name, namespace)
+        return required(f"{kind} {name}", "get it", read)
 
 
 def address_of(node: NodeFacts) -> str:

@@ -1,5 +1,7 @@
 """What platforms' own objects say of Windows nodes, as facts by name.  It judges nothing."""
 
+from dataclasses import dataclass
+
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube
 from conformance.kube.fields import mapping_at, value_at
@@ -11,20 +13,20 @@ FLANNEL = "flannel.alpha.coreos.com"
 """Prefix of the annotations that flannel gives to nodes (flannel-io/flannel pkg/subnet/kube)."""
 
 
+@dataclass(frozen=True)
 class PlatformObjects:
     """Reads of one test."""
 
-    def __init__(self, kube: Kube, facts: Facts) -> None:
-        self._kube = kube
-        self._facts = facts
+    kube: Kube
+    facts: Facts
 
     @property
     def windows(self) -> tuple[NodeFacts, ...]:
-        return self._facts.by_os("windows")
+        return self.facts.by_os("windows")
 
     def windows_ipam(self) -> dict[str, Fact[str]]:
         """``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where there is no such object."""
-        reading = Reading(self._kube)
+        reading = Reading(self.kube)
         name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
         missing = found is None and not reading.reason(name).startswith("there is no ")
@@ -34,7 +36,7 @@ class PlatformObjects:
 
     def vpc_addresses(self, node: str) -> dict[str, Fact[int]]:
         """How many addresses of the VPC a node has to give to pods."""
-        count = value_at(self._kube.get("v1", "Node", node), "status", "allocatable", ADDRESSES)
+        count = value_at(self.kube.get("v1", "Node", node), "status", "allocatable", ADDRESSES)
         return {f"{ADDRESSES} of node {node}": Fact(int(count or 0), "its .status.allocatable")}
 
     def reflector(self, node: str) -> dict[str, Fact[str]]:
@@ -68,5 +70,5 @@ class PlatformObjects:
         }
 
     def _annotation(self, node: str, key: str) -> str:
-        found = self._kube.get("v1", "Node", node)
+        found = self.kube.get("v1", "Node", node)
         return mapping_at(found, "metadata", "annotations").get(key) or ""

@@ -1,10 +1,23 @@
 """Reading objects for facts: an object, or None and why it could not be read.  A missing right is no error here."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
+
+T = TypeVar("T")
+
+
+def required(what: str, verb: str, read: Callable[[], T]) -> T:
+    """Return what is read.  Raises MissingCapability where the run has no right to ``verb`` it."""
+    try:
+        return read()
+    except ApiRefused as refusal:
+        raise MissingCapability(
+            f"{what} could not be read: {refusal.message}", f"give the run the right to {verb}"
+        ) from refusal
 
 
 class Reading:

@@ -1,5 +1,7 @@
 """What the documents of its version of Calico say of a cluster's platform, network and Kubernetes, as facts by name."""
 
+from dataclasses import dataclass
+
 from conformance.catalog import Version, row
 from conformance.model.facts import Fact, Facts
 
@@ -7,19 +9,19 @@ LISTED = "listed"
 NOT_NAMED = "not named"
 
 
+@dataclass(frozen=True)
 class Supported:
     """Of one cluster.  A fact says ``listed``, or what is there and what is listed in its place."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+    facts: Facts
 
     def platform(self) -> dict[str, Fact[str]]:
         """Whether the platform is one of those that Calico for Windows lists."""
-        return {"the platform": self._looked_up("platforms", self._facts.platform)}
+        return {"the platform": self._looked_up("platforms", self.facts.platform)}
 
     def network(self) -> dict[str, Fact[str]]:
         """Whether the platform is listed with this CNI plugin of Windows nodes in this mode."""
-        facts = (self._facts.platform, self._facts.cni, self._facts.mode)
+        facts = (self.facts.platform, self.facts.cni, self.facts.mode)
         unknown = next((fact for fact in facts if fact.value is None), None)
         there = Fact(
             None if unknown else "{}: {} in {}".format(*(fact.value for fact in facts)),
@@ -29,7 +31,7 @@ class Supported:
 
     def kubernetes(self) -> dict[str, Fact[str]]:
         """Whether this release of Kubernetes is one that this Calico was tested with."""
-        told = self._facts.kubernetes_version
+        told = self.facts.kubernetes_version
         release = (
             ".".join(str(number) for number in Version.parse(told.value).numbers[:2])
             if told.value
@@ -41,7 +43,7 @@ class Supported:
 
     def unsupported(self) -> dict[str, Fact[str]]:
         """Whether the documents name the platform among those that are not supported."""
-        found = self._looked_up("unsupported", self._facts.platform)
+        found = self._looked_up("unsupported", self.facts.platform)
         return {
             "the platform": found
             if found.value in (None, LISTED)
@@ -49,7 +51,7 @@ class Supported:
         }
 
     def _looked_up(self, table: str, there: Fact[str]) -> Fact[str]:
-        calico = self._facts.calico_version
+        calico = self.facts.calico_version
         if there.value is None:
             return there
         if calico.value is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from conformance.catalog import Conditions
 from conformance.errors import EnvironmentBroken
 from conformance.facts import vxlan_entries
-from conformance.facts.calico_api import ADDRESS, CRD, TUNNEL, V3
+from conformance.facts.calico_api import ADDRESS, TUNNEL
 from conformance.facts.node_readings import Hosts
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
@@ -53,19 +53,17 @@ class VxlanFacts:
 
     def tunnels(self) -> dict[str, Fact[str]]:
         """Where in its node's block the tunnel address of every Windows node lies."""
+        blocks = self._calico.blocks()
+        now = self._calico.annotations()
         found = {}
-        for node, notes in self._windows():
-            blocks = self._blocks(node.name)
-            address = notes.get(TUNNEL, "")
-            seconds = [str(block[1]) for block in blocks]
-            where = (
-                SECOND
-                if address in seconds
-                else f"{address or 'none'}, its blocks are {listed(blocks)}"
-            )
-            found[f"tunnel address of node {node.name}"] = Fact(
+        for node in (node.name for node in self._calico.facts.by_os("windows")):
+            own = _ipv4(blocks[f"blocks of node {node}"])
+            address = now.get(node, {}).get(TUNNEL, "")
+            is_second = address in {str(block[1]) for block in own}
+            where = SECOND if is_second else f"{address or 'none'}, its blocks are {listed(own)}"
+            found[f"tunnel address of node {node}"] = Fact(
                 where,
-                f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {listed(blocks)}",
+                f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {listed(own)}",
             )
         return found
 
@@ -117,21 +115,12 @@ class VxlanFacts:
         """``vxlanVNI`` or ``vxlanPort`` of FelixConfiguration default, or Calico's default for
         it."""
         name = f"FelixConfiguration default .spec.{field}"
-        for api in (V3, CRD):
-            found = self._calico.kube.find(api, "FelixConfiguration", "default")
-            if found is not None:
-                value = value_at(found, "spec", field)
-                where = (
-                    f"{name} ({api})"
-                    if value is not None
-                    else f"{name} ({api}) is not set, which means the default"
-                )
-                return {name: Fact(DEFAULTS[field] if value is None else int(value), where)}
-        return {
-            name: Fact(
-                DEFAULTS[field], "there is no FelixConfiguration default, which means the default"
-            )
-        }
+        found, api = self._calico.default("FelixConfiguration")
+        value = value_at(found, "spec", field)
+        if value is not None:
+            return {name: Fact(int(value), f"{name} ({api})")}
+        told = f"{name} ({api}) is not set" if found else "there is no FelixConfiguration default"
+        return {name: Fact(DEFAULTS[field], f"{told}, which means the default")}
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
         """UDP port of a Linux node's VXLAN device."""
@@ -250,9 +239,9 @@ class VxlanFacts:
                 tunnel=now[other.name].get(TUNNEL, ""),
                 mac=now[other.name].get(MAC, "").lower() or (self._mac(other) if macs else ""),
                 blocks=tuple(
-                    ipaddress.IPv4Network(cidr)
-                    for cidr in blocks[f"blocks of node {other.name}"].value or []
-                    if ":" not in cidr and owners[cidr] == 1
+                    block
+                    for block in _ipv4(blocks[f"blocks of node {other.name}"])
+                    if owners[str(block)] == 1
                 ),
             )
             for other in self._calico.facts.nodes
@@ -269,17 +258,9 @@ class VxlanFacts:
             self._macs[node.name] = link.mac.lower() if link else ""
         return self._macs[node.name]
 
-    def _windows(self) -> list[tuple[NodeFacts, dict[str, str]]]:
-        now = self._calico.annotations()
-        return [(node, now.get(node.name, {})) for node in self._calico.facts.by_os("windows")]
 
-    def _blocks(self, node: str) -> list[ipaddress.IPv4Network]:
-        blocks = self._calico.blocks().get(f"blocks of node {node}")
-        return [
-            ipaddress.IPv4Network(cidr)
-            for cidr in (blocks.value if blocks else None) or []
-            if ":" not in cidr
-        ]
+def _ipv4(blocks: Fact[list[str]]) -> list[ipaddress.IPv4Network]:
+    return [ipaddress.IPv4Network(cidr) for cidr in blocks.value or [] if ":" not in cidr]
 
 
 def _merged(several: Iterable[Mapping[str, Fact[str]]]) -> dict[str, Fact[str]]:

@@ -62,8 +62,7 @@ class WindowsNetwork:
         found = chain(
             self._cni_by_installation(node),
             self._cni_by_daemonset(),
-            self._cni_by_annotation(node),
-            self._cni_of_a_cloud(),
+            self._cni_by_traces(node),
         )
         return next(found, None) or Fact(None, f"not known: {self._silent(node)}")
 
@@ -85,7 +84,8 @@ class WindowsNetwork:
             if network.lower().startswith(start):
                 yield Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
 
-    def _cni_by_annotation(self, node: NodeFacts) -> Iterator[Fact[str]]:
+    def _cni_by_traces(self, node: NodeFacts) -> Iterator[Fact[str]]:
+        """What a plugin leaves: annotations of the node, then a cloud's own objects."""
         if flannel := node.annotations.get(BACKEND):
             yield Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
         # Before v3.20 Calico wrote its address where another plugin was the network, too.
@@ -96,8 +96,6 @@ class WindowsNetwork:
                     f"annotation {key} of node {node.name}, "
                     "which Calico writes where it is the network",
                 )
-
-    def _cni_of_a_cloud(self) -> Iterator[Fact[str]]:
         if self._reading.one("apps/v1", "DaemonSet", "azure-cns-win", "kube-system"):
             yield Fact("AzureVNET", "DaemonSet kube-system/azure-cns-win")
         vpc = self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
@@ -106,9 +104,7 @@ class WindowsNetwork:
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
         """``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``, ``AzureVNET``."""
-        found = chain(
-            self._ipam_by_installation(cni), self._ipam_by_plugin(cni), self._ipam_by_node(node)
-        )
+        found = chain(self._ipam_by_installation(cni), self._ipam_by_plugin(cni, node))
         return next(found, None) or Fact(
             None,
             f"not known: node {node.name} has no block of Calico's IPAM, and {self._silent(node)}",
@@ -124,8 +120,8 @@ class WindowsNetwork:
                     IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type"
                 )
 
-    def _ipam_by_plugin(self, cni: Fact[str]) -> Iterator[Fact[str]]:
-        """The IPAM that the DaemonSet names, or that always comes with the plugin."""
+    def _ipam_by_plugin(self, cni: Fact[str], node: NodeFacts) -> Iterator[Fact[str]]:
+        """The IPAM that the DaemonSet names, that always comes with the plugin, or that has left traces on the node."""
         kind = self._variable("CNI_IPAM_TYPE")
         if kind:
             yield Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
@@ -138,8 +134,6 @@ class WindowsNetwork:
             yield Fact(
                 configuration.ipam, f"CNI_NETWORK_CONFIG of {described(self._found.windows)}"
             )
-
-    def _ipam_by_node(self, node: NodeFacts) -> Iterator[Fact[str]]:
         if node.name in self._blocks:
             yield Fact("calico-ipam", f"BlockAffinity of node {node.name}")
         if TUNNEL in node.annotations:

@@ -2,12 +2,18 @@
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
+from conformance.kube.fields import list_at
 
 
 def all_containers(workload: Obj | None) -> list[Obj]:
     """Containers of a workload's pod template, those that run first included."""
     spec = (((workload or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+
+
+def command_line(container: Obj) -> str:
+    """Return command and arguments of a container in one text."""
+    return " ".join([*list_at(container, "command"), *list_at(container, "args")])
 
 
 def described(workload: Obj | None) -> str:

@@ -315,19 +315,16 @@ class Agent:
             case "results":
                 self._results(str(document.get("batch")), document)
             case "result":
-                self._reply(str(document.get("batch")), document)
+                with self._lock:
+                    future = self._replies.pop(str(document.get("batch")), None)
+                if future is not None:
+                    future.set_result(document)
             case "error":
                 self._refuse(str(document.get("batch")), str(document.get("message")))
             case "bye":
                 self.left_idle = document.get("reason") == "idle"
                 with self._lock:
                     self._over = self._over or f"it left: {document.get('reason')}"
-
-    def _reply(self, name: str, document: Document) -> None:
-        with self._lock:
-            future = self._replies.pop(name, None)
-        if future is not None:
-            future.set_result(document)
 
     def _results(self, name: str, document: Document) -> None:
         """Take in results of a line, whose other results are still to come."""

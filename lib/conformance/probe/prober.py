@@ -32,7 +32,6 @@ from conformance.probe.asking import Answered, Inbox, Pending
 from conformance.probe.clocks import unix
 from conformance.probe.limits import Counts, Limits
 from conformance.probe.machine import Machine
-from conformance.probe.slots import Slots
 from conformance.settings import Settings
 
 __all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
@@ -104,20 +103,14 @@ class Prober:
         self.kube = kube
         self.machine = machine or Machine()
         self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
+        self.slots = self.agents.slots
+        """Those that the agents of all processes share."""
+        self.counts = self.agents.counts
+        """What probing has cost so far."""
 
     @property
     def settings(self) -> Settings:
         return self.agents.settings
-
-    @property
-    def slots(self) -> Slots:
-        """Those that the agents of all processes share."""
-        return self.agents.slots
-
-    @property
-    def counts(self) -> Counts:
-        """What probing has cost so far."""
-        return self.agents.counts
 
     def asking(self) -> LiveAsking:
         """A new set of attempts under way, for one thread.  Those of several may go to one agent at

@@ -77,7 +77,7 @@ class Cluster:
             for name, notes in self.annotations.items()
         ]
 
-    def find(self, api: str, kind: str, name: str) -> Any:
+    def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Any:
         return {"spec": self.felix} if self.felix is not None else None
 
     def linux(self, node: str) -> LinuxFacts:
