@@ -1,7 +1,7 @@
 """Which Calico runs on each node, as the pods of calico-node that are there say it; and which edition of Calico."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from conformance.facts.calico_workloads import LINUX, CalicoWorkloads, pods, workloads
 from conformance.facts.reading import Reading
@@ -58,9 +58,17 @@ def _version(
     cluster: Fact[str],
 ) -> Fact[str]:
     here = [pod for pod in there if value_at(pod, "spec", "nodeName") == node.name]
-    images = [image for pod in here for image in _images_of(pod)]
+    images = [
+        image
+        for pod in here
+        for image in _images(
+            list_at(pod, "spec", "containers"),
+            f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}",
+        )
+    ]
     if not here and found:
-        images = _images_by(found.windows if node.os == "windows" else found.linux)
+        workload = found.windows if node.os == "windows" else found.linux
+        images = _images(all_containers(workload), described(workload))
     for image, where in images:
         if ENTERPRISE.search(image):
             return Fact(
@@ -75,18 +83,9 @@ def _version(
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
 
 
-def _images_of(pod: Obj) -> Iterator[tuple[str, str]]:
-    """Yield the image of each container of a pod, with the pod's name."""
-    meta = pod["metadata"]
-    for container in list_at(pod, "spec", "containers"):
-        yield str(container.get("image")), f"pod {meta['namespace']}/{meta['name']}"
-
-
-def _images_by(workload: Obj | None) -> list[tuple[str, str]]:
-    """Return the image of each container of a DaemonSet, with the DaemonSet's name."""
-    return [
-        (str(container.get("image")), described(workload)) for container in all_containers(workload)
-    ]
+def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
+    """Return the image of each container, with the name of what has it."""
+    return [(str(container.get("image")), where) for container in containers]
 
 
 def edition(reading: Reading) -> Fact[str]:

@@ -29,11 +29,10 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     """Read everything.  Raises ApiUnreachable, and ApiRefused when not even nodes may be listed."""
-    version = kube.version()
+    git = str(kube.version().get("gitVersion") or "")
     nodes = with_dsr(kube, [node_facts(obj) for obj in kube.objects("v1", "Node")])
     reading = Reading(kube)
     calico = CalicoReading(reading, nodes)
-    git = str(version.get("gitVersion") or "")
     network = calico.network()
     felix = felix_seen([pod for pod in pods(reading, calico.workloads) if is_calico_node(pod)])
     nodes = with_first_blocks(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from conformance.errors import SuiteError
+from conformance.errors import SuiteError, first_line
 from conformance.facts.workloads import command_line
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, NodeFacts
@@ -85,7 +85,7 @@ def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
         pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []
     except SuiteError as error:
         unread: Fact[bool] = Fact(
-            None, f"not known: pods in {NAMESPACE} could not be listed: {_line(error)}"
+            None, f"not known: pods in {NAMESPACE} could not be listed: {first_line(error)}"
         )
         return [replace(node, dsr=unread) if node.os == "windows" else node for node in nodes]
     there = {
@@ -112,7 +112,7 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
             )
         except SuiteError as error:
             value = None
-            unread = f"its log could not be read: {_line(error)}"
+            unread = f"its log could not be read: {first_line(error)}"
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
@@ -125,7 +125,3 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
         else "log and arguments do not name --enable-dsr"
     )
     return Fact(None, f"not known: pod {name}: {'; '.join(filter(None, (silent, unread)))}")
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from conformance.errors import MissingCapability, NotAboutThisCluster
-from conformance.facts.calico_workloads import OS, CalicoWorkloads, workloads
+from conformance.facts.calico_workloads import OS, workloads
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
@@ -76,7 +76,7 @@ class OperatorFacts:
         else:
             unwell = [words for words in told.value.split("; ") if words.startswith(WINDOWS)]
             told = Fact(unwell[0] if unwell else "Available", told.source)
-        daemons = self._workloads().windows
+        daemons = workloads(self._reading).windows
         status = (daemons or {}).get("status") or {}
         wanted = status.get("desiredNumberScheduled", 0)
         ready = status.get("numberReady", 0)
@@ -88,7 +88,7 @@ class OperatorFacts:
 
     def shape(self) -> dict[str, Fact[str]]:
         """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further containers are no matter."""
-        daemons = self._workloads().windows
+        daemons = workloads(self._reading).windows
         if daemons is None:
             raise MissingCapability(
                 "there is no DaemonSet of Calico for Windows nodes", "see XOP-1"
@@ -122,7 +122,7 @@ class OperatorFacts:
         Raises NotAboutThisCluster where there is no Installation.
         """
         self._installation()
-        found = self._workloads()
+        found = workloads(self._reading)
         own = described(found.windows) if found.of_the_operator else NOTHING
         return {
             "what the operator has laid on Windows nodes": Fact(
@@ -137,9 +137,6 @@ class OperatorFacts:
                 f"it is about Calico's operator; here: {self._reading.reason('Installation default')}"
             )
         return found
-
-    def _workloads(self) -> CalicoWorkloads:
-        return workloads(self._reading)
 
 
 def _encapsulations(pools: Sequence[Obj]) -> dict[str, Fact[str]]:

@@ -126,13 +126,16 @@ def lacking(
     alone, which the cluster's owner has prepared, and needs no right beyond them; each right is asked in the first,
     those to create in all.
     """
+    # Calico's API may not be served, and nobody needs rights to it then.
+    has_v3 = kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
     wanted = {
-        need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()
+        need: [right for right in rights if right.group != "projectcalico.org" or has_v3]
+        for need, rights in NEEDS.items()
     }
     if namespaces:
         del wanted["disruption"]
         wanted = {need: _within(rights, namespaces) for need, rights in wanted.items()}
-    if calicoctl and not _v3(kube):
+    if calicoctl and not has_v3:
         wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
     found = {
@@ -158,12 +161,3 @@ WHOLE_CLUSTER = frozenset(
     {"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"}
 )
 """Resources that no namespace contains, of those that tests write."""
-
-
-def _served(kube: Kube, right: Right) -> bool:
-    """Whether there is such a thing here; Calico's API may not be served, and nobody needs rights to it then."""
-    return right.group != "projectcalico.org" or _v3(kube)
-
-
-def _v3(kube: Kube) -> bool:
-    return kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")

@@ -8,7 +8,6 @@ import threading
 from typing import Any
 
 from conformance.errors import EnvironmentBroken, MissingCapability
-from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import NodeFacts
@@ -113,12 +112,12 @@ class HostPods:
         def state() -> tuple[int, str]:
             made: Any = kube.get("apps/v1", "DaemonSet", wish.called, namespace)
             refusals = [
-                event
+                str(event.get("message") or "")
                 for event in self._pods.changes.waits.events(made)
                 if event.get("reason") == REFUSED
             ]
             count = len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}"))
-            return count, _message(refusals)
+            return count, " ".join(refusals[-1].split()) if refusals else ""
 
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)
         settled = until(
@@ -142,7 +141,3 @@ def _refused(error: Exception) -> bool:
     return bool(
         ADMISSION.search(str(error)) or ("cannot start" in str(error) and UNABLE.search(str(error)))
     )
-
-
-def _message(events: list[Obj]) -> str:
-    return " ".join(str(events[-1].get("message") or "").split()) if events else ""

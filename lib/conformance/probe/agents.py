@@ -86,9 +86,6 @@ class Agents:
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
 
-    def __len__(self) -> int:
-        return len(self._agents)
-
     def agent(
         self,
         source: Workload,

@@ -30,9 +30,9 @@ def parse(text: str, where: str) -> BgpHost:
                 f"{where}: bgp.ps1 printed {line[:200]!r}", transport="garbled output"
             )
     try:
-        peers = tuple(BgpPeer(*_three(line)) for line in told["peer"])
-        routes = tuple(BgpRoute(*_three(line)) for line in told["route"])
-    except ValueError as error:
+        peers = tuple(BgpPeer(*line.split()) for line in told["peer"])
+        routes = tuple(BgpRoute(*line.split()) for line in told["route"])
+    except TypeError as error:
         raise ProbeBroken(
             f"{where}: bgp.ps1 printed a line of another shape: {error}", transport="garbled"
         ) from None
@@ -44,8 +44,3 @@ def parse(text: str, where: str) -> BgpHost:
         routes=routes,
         errors=errors,
     )
-
-
-def _three(line: str) -> tuple[str, str, str]:
-    one, two, three = line.split()
-    return one, two, three

@@ -113,23 +113,25 @@ class Streams:
             self._prober.agent(workload, protocol.STREAM_AGENTS[workload.os], waited)
             for workload in (client, server)
         )
-        here = self._times(client)
-        there = self._times(server)
         port = self._ask(
             agents[1],
-            {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there},
+            {
+                "type": "stream-listen",
+                "port": 0 if server.host_network else STREAM_PORT,
+                **self._times(server),
+            },
         )
         target = server.tcp(int(port["port"]))
         name = f"s{next(self._numbers)}"
-        give_up = round(self._timings.of(client.os).tcp_give_up * 1000)
         job = {
             "type": "stream-open",
             "stream": name,
             "host": target.host,
             "port": target.port,
-            "give_up_ms": give_up,
+            "give_up_ms": round(self._timings.of(client.os).tcp_give_up * 1000),
+            **self._times(client),
         }
-        (first,) = self._ask(agents[0], job | here)["ends"]
+        (first,) = self._ask(agents[0], job)["ends"]
         stream = Stream(name, client, server, target, (agents[0], agents[1]))
         if first["verdict"] != StreamVerdict.SURVIVED:
             self._ask(agents[0], {"type": "stream-close", "stream": name})
