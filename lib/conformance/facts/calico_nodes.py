@@ -1,4 +1,5 @@
-"""Which Calico runs on each node, as the pods of calico-node that are there say it; and which edition of Calico."""
+"""Which Calico runs on each node, as the pods of calico-node that are there say it; and which
+edition of Calico."""
 
 import re
 from collections.abc import Sequence
@@ -11,8 +12,8 @@ from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact, NodeFacts
 
 IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
-"""Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's manifests,
-``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
+"""Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's
+manifests, ``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
 ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")
 ENTERPRISE_ONLY = (
     "images and Installation tell Enterprise's own version, not that of the Calico inside"
@@ -26,7 +27,8 @@ EDITIONS = {
 
 
 def image_version(image: str) -> str | None:
-    """The version in the tag of one of Calico's node images; None: another image, or a tag that is no version."""
+    """The version in the tag of one of Calico's node images; None: another image, or a tag that is
+    no version."""
     found = IMAGE.search(image)
     return found["version"] if found else None
 
@@ -34,10 +36,12 @@ def image_version(image: str) -> str | None:
 def versions(
     reading: Reading, nodes: Sequence[NodeFacts], found: CalicoWorkloads, cluster: Fact[str]
 ) -> dict[str, Fact[str]]:
-    """Node to the version of Calico in its pod, else, where no node of its system has a pod, in the DaemonSet.
+    """Node to the version of Calico in its pod, else, where no node of its system has a pod, in the
+    DaemonSet.
 
-    Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a process of the
-    distribution, say nothing by the API.  ``cluster``: the version that Calico Enterprise is built on.
+    Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a
+    process of the distribution, say nothing by the API.  ``cluster``: the version that Calico
+    Enterprise is built on.
     """
     windows = [found.windows["metadata"]["name"]] if found.windows else []
     starts = tuple(f"{name}-" for name in (*LINUX, *windows))

@@ -1,4 +1,5 @@
-"""Facts about a cluster, each with the place where it was read; what cannot be read is unknown, never guessed."""
+"""Facts about a cluster, each with the place where it was read; what cannot be read is unknown,
+never guessed."""
 
 import re
 from dataclasses import replace

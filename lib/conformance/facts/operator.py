@@ -1,4 +1,5 @@
-"""What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges nothing."""
+"""What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges
+nothing."""
 
 from collections.abc import Sequence
 
@@ -28,7 +29,8 @@ class OperatorFacts:
         self._reading = Reading(calico.kube)
 
     def demands(self) -> dict[str, Fact[str]]:
-        """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or what is there."""
+        """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or
+        what is there."""
         spec = self._installation()["spec"]
         absent = self._absent_endpoint()
         found = {
@@ -69,7 +71,8 @@ class OperatorFacts:
         }
 
     def outcome(self) -> dict[str, Fact[str]]:
-        """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the DaemonSet."""
+        """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the
+        DaemonSet."""
         told = tigera_status(self._reading)
         if told.value is None or WINDOWS not in told.source:
             told = Fact(None if told.value is None else "none", told.source)
@@ -87,7 +90,8 @@ class OperatorFacts:
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further containers are no matter."""
+        """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further
+        containers are no matter."""
         daemons = workloads(self._reading).windows
         if daemons is None:
             raise MissingCapability(

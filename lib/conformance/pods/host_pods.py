@@ -1,6 +1,8 @@
-"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when first asked for.
+"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when
+first asked for.
 
-Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does not keep them away.
+Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does
+not keep them away.
 """
 
 import re
@@ -21,7 +23,8 @@ REMEDY = "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Po
 REFUSED = "FailedCreate"
 """Reason of the DaemonSet's event when its pods cannot be created."""
 ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
-"""In its message, when that is meant: anything else (a webhook that does not answer, a busy API server) may pass."""
+"""In its message, when that is meant: anything else (a webhook that does not answer, a busy API
+server) may pass."""
 UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
 """In what a container that cannot start says, when its node cannot run HostProcess containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
@@ -29,7 +32,8 @@ CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 SILENCE = "has no pod after"
 """What is said where nobody answered at all; asking a second time would only take as long again."""
 TRIES = 2
-"""How often a HostProcess pod is asked for: one answer of an API server that is busy is no refusal."""
+"""How often a HostProcess pod is asked for: one answer of an API server that is busy is no
+refusal."""
 
 
 class HostPods:
@@ -51,8 +55,9 @@ class HostPods:
     def on(self, node: str) -> Workload:
         """The pod in a node's host.
 
-        Raises MissingCapability where HostProcess pods are refused or cannot run, and EnvironmentBroken where it
-        could not be found out (a request that failed, a pod that does not become ready), after a second try.
+        Raises MissingCapability where HostProcess pods are refused or cannot run, and
+        EnvironmentBroken where it could not be found out (a request that failed, a pod that does
+        not become ready), after a second try.
         """
         with self._lock:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())
@@ -135,7 +140,8 @@ class HostPods:
 
 
 def _refused(error: Exception) -> bool:
-    """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about that."""
+    """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about
+    that."""
     if isinstance(error, ApiRefused):
         return error.forbidden
     return bool(

@@ -146,7 +146,8 @@ class Agents:
     def starting(
         self, source: Workload, within: float, purpose: str = ""
     ) -> AbstractContextManager[Slot]:
-        """Hold a slot for the start of a program in a pod.  Raises ProbeBroken when none is free in time."""
+        """Hold a slot for the start of a program in a pod.  Raises ProbeBroken when none is free in
+        time."""
         if source.os == "windows":
             count = self.limits.powershell_starts
             return self.slots.hold(f"powershell-{source.node}", count, within, purpose)

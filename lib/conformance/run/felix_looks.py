@@ -1,14 +1,14 @@
-"""Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its process on the host."""
+"""Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its
+process on the host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import MissingCapability
 from conformance.facts.calico_workloads import NAMESPACES
 from conformance.facts.diagnostics_bundle import calico_pods, is_calico_node
 from conformance.facts.felix_state import felix_down
+from conformance.facts.reading import required
 from conformance.kube.client import Kube
-from conformance.kube.refused import ApiRefused
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,12 @@ class FelixLooks:
     before: Mapping[str, int]
     """Node to Felix' restarts in its pod there when the run began."""
     program: Callable[[str], tuple[str, str]] | None = None
-    """Path, and version, of what runs as Felix on a node's host, empty where nothing does; None: it runs in pods alone
-    here."""
+    """Path, and version, of what runs as Felix on a node's host, empty where nothing does; None: it
+    runs in pods alone here."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Those of these nodes on which Felix has a pod and does not run, each with what it does instead.
+        """Those of these nodes on which Felix has a pod and does not run, each with what it does
+        instead.
 
         Best effort: none where pods cannot be listed.
         """
@@ -32,20 +33,19 @@ class FelixLooks:
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
         """The same, and those without such a pod where nothing of it is on the host either.
 
-        Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be asked.
+        Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be
+        asked.
         """
-        try:
-            pods = [
+        pods = required(
+            "pods of Calico",
+            "list them",
+            lambda: [
                 pod
                 for space in NAMESPACES
                 for pod in self.kube.objects("v1", "Pod", space)
                 if is_calico_node(pod)
-            ]
-        except ApiRefused as refusal:
-            raise MissingCapability(
-                f"pods of Calico could not be read: {refusal.message}",
-                "give the run the right to list them",
-            ) from refusal
+            ],
+        )
         there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
         gone = (
             "no pod of calico-node is there"

@@ -1,4 +1,5 @@
-"""A failing pair brings what its nodes say of it; what cannot be had is one line, in time, and never an error."""
+"""A failing pair brings what its nodes say of it; what cannot be had is one line, in time, and
+never an error."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from conformance.kube.execute import ExecResult
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.probe.capture import CAPTURE
+from conformance.probe.linux_host import CAPTURE
 from conformance.run import hns_text
 from conformance.run.capturing import Observe
 from conformance.run.evidence import (
