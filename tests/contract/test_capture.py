@@ -1,4 +1,5 @@
-"""The capture program says which packets pass between some addresses, in a network namespace that was made for it."""
+"""The capture program says which packets pass between some addresses, in a network namespace that
+was made for it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from conformance.errors import ProbeBroken
 from conformance.evidence import packets
 from conformance.model.capture import Capture
-from conformance.probe import capture
+from conformance.probe import linux_host
 
 PROGRAM = Path(__file__).parents[2] / "manifests" / "probes" / "capture.py"
 ENDS, PEERS = ("127.0.0.2", "127.0.0.3"), ("127.0.0.8", "127.0.0.9")
@@ -48,7 +49,8 @@ sys.exit(started.returncode)
 
 
 def run(*arguments: str) -> bytes:
-    """What the program says in a namespace in which packets pass between several addresses of loopback."""
+    """What the program says in a namespace in which packets pass between several addresses of
+    loopback."""
     done = subprocess.run(
         [sys.executable, "-c", INSIDE, str(PROGRAM), *arguments],
         capture_output=True,
@@ -62,8 +64,8 @@ def run(*arguments: str) -> bytes:
 
 
 def captured(ends: tuple[str, ...], peers: tuple[str, ...], seconds: float = 0.7) -> Capture:
-    asked = capture.argv(seconds, 4789, ends, peers)
-    return capture.parse("n", run(*asked[len(capture.CAPTURE.argv) :]))
+    asked = linux_host.capture_argv(seconds, 4789, ends, peers)
+    return linux_host.captured("n", run(*asked[len(linux_host.CAPTURE.argv) :]))
 
 
 def ways(found: Capture) -> set[str]:
@@ -95,7 +97,7 @@ def test_without_peers_all_packets_of_an_end_are_captured() -> None:
 
 
 def test_it_ends_with_as_many_packets_as_it_may_have() -> None:
-    found = capture.parse("n", run("20", "5", "192", "4789", ",".join(ENDS), ",".join(PEERS)))
+    found = linux_host.captured("n", run("20", "5", "192", "4789", ",".join(ENDS), ",".join(PEERS)))
     assert (len(found.packets), found.full) == (5, True)
     assert "with as many packets as it may have" in packets.text(found, 4789)
 
@@ -110,6 +112,6 @@ def test_the_file_of_a_capture_holds_its_packets() -> None:
 def test_what_another_program_says_is_no_capture() -> None:
     said = run("0.1", "5", "192", "4789", "127.0.0.2", "-")
     with pytest.raises(ProbeBroken, match=r"not this suite's capture\.py"):
-        capture.parse("n", said.replace(capture.CAPTURE.sha256.encode(), b"0" * 64))
+        linux_host.captured("n", said.replace(linux_host.CAPTURE.sha256.encode(), b"0" * 64))
     with pytest.raises(ProbeBroken, match="said 0 lines instead of one"):
-        capture.parse("n", b"")
+        linux_host.captured("n", b"")

@@ -4,12 +4,11 @@ process on the host."""
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import MissingCapability
 from conformance.facts.calico_workloads import NAMESPACES
 from conformance.facts.diagnostics_bundle import calico_pods, is_calico_node
 from conformance.facts.felix_state import felix_down
+from conformance.facts.reading import required
 from conformance.kube.client import Kube
-from conformance.kube.refused import ApiRefused
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,18 @@ class FelixProcesses:
         """The same, and those without such a pod where nothing of it is on the host either.
 
         Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be
-        asked."""
-        try:
-            pods = [
+        asked.
+        """
+        pods = required(
+            "pods of Calico",
+            "list them",
+            lambda: [
                 pod
                 for space in NAMESPACES
                 for pod in self.kube.objects("v1", "Pod", space)
                 if is_calico_node(pod)
-            ]
-        except ApiRefused as refusal:
-            raise MissingCapability(
-                f"pods of Calico could not be read: {refusal.message}",
-                "give the run the right to list them",
-            ) from refusal
+            ],
+        )
         there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
         gone = (
             "no pod of calico-node is there"

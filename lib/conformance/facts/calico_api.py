@@ -1,7 +1,9 @@
-"""Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not at all.
+"""Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not
+at all.
 
-crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of their own.  What dead
-runs left there is deleted where nothing else is served (:mod:`conformance.undo.cleanup`).
+crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of
+their own.  What dead runs left there is deleted where nothing else is served
+(:mod:`conformance.undo.cleanup`).
 """
 
 import json

@@ -62,9 +62,11 @@ class CalicoReading:
         return self._unknown("ClusterInformation default", "Installation default", "DaemonSet")
 
     def mode(self) -> Fact[Mode]:
-        """How Windows pods are networked: the backend of Calico on Windows, else on Linux, else the Installation.
+        """How Windows pods are networked: the backend of Calico on Windows, else on Linux, else the
+        Installation.
 
-        Where none of them says it: flannel's annotations, then pools, of which only those count that have blocks.
+        Where none of them says it: flannel's annotations, then pools, of which only those count
+        that have blocks.
         """
         found = chain(self._mode_by_backend(), self._mode_by_installation(), self._mode_by_use())
         return next(found, None) or self._unknown("DaemonSet", "Installation default", "IPPool")
@@ -98,7 +100,8 @@ class CalicoReading:
             yield Fact(mode, "vxlanMode of IPPools with blocks")
 
     def _pools_in_use(self) -> list[Obj]:
-        """Those that give addresses, or whose addresses are still about; the others say nothing of any pod."""
+        """Those that give addresses, or whose addresses are still about; the others say nothing of
+        any pod."""
         return [
             pool
             for pool in self._listed("IPPool")
@@ -142,7 +145,8 @@ class CalicoReading:
         return Fact("manifest", where)
 
     def install_on(self, node: NodeFacts) -> Fact[str] | None:
-        """How Calico came onto a Windows node that the DaemonSet does not select; None: as onto the others."""
+        """How Calico came onto a Windows node that the DaemonSet does not select; None: as onto the
+        others."""
         selector = {
             OS: "windows",
             **mapping_at(self._windows, "spec", "template", "spec", "nodeSelector"),

@@ -1,7 +1,8 @@
-"""Which Calico runs on each node, as the pods of calico-node that are there say it; and which edition of Calico."""
+"""Which Calico runs on each node, as the pods of calico-node that are there say it; and which
+edition of Calico."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from conformance.facts.calico_workloads import LINUX, CalicoWorkloads, pods, workloads
 from conformance.facts.reading import Reading
@@ -11,8 +12,8 @@ from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact, NodeFacts
 
 IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
-"""Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's manifests,
-``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
+"""Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's
+manifests, ``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
 ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")
 ENTERPRISE_ONLY = (
     "images and Installation tell Enterprise's own version, not that of the Calico inside"
@@ -26,7 +27,8 @@ EDITIONS = {
 
 
 def image_version(image: str) -> str | None:
-    """The version in the tag of one of Calico's node images; None: another image, or a tag that is no version."""
+    """The version in the tag of one of Calico's node images; None: another image, or a tag that is
+    no version."""
     found = IMAGE.search(image)
     return found["version"] if found else None
 
@@ -34,10 +36,12 @@ def image_version(image: str) -> str | None:
 def versions(
     reading: Reading, nodes: Sequence[NodeFacts], found: CalicoWorkloads, cluster: Fact[str]
 ) -> dict[str, Fact[str]]:
-    """Node to the version of Calico in its pod, else, where no node of its system has a pod, in the DaemonSet.
+    """Node to the version of Calico in its pod, else, where no node of its system has a pod, in the
+    DaemonSet.
 
-    Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a process of the
-    distribution, say nothing by the API.  ``cluster``: the version that Calico Enterprise is built on.
+    Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a
+    process of the distribution, say nothing by the API.  ``cluster``: the version that Calico
+    Enterprise is built on.
     """
     windows = [found.windows["metadata"]["name"]] if found.windows else []
     starts = tuple(f"{name}-" for name in (*LINUX, *windows))
@@ -58,9 +62,17 @@ def _version(
     cluster: Fact[str],
 ) -> Fact[str]:
     here = [pod for pod in there if value_at(pod, "spec", "nodeName") == node.name]
-    images = [image for pod in here for image in _images_of(pod)]
+    images = [
+        image
+        for pod in here
+        for image in _images(
+            list_at(pod, "spec", "containers"),
+            f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}",
+        )
+    ]
     if not here and found:
-        images = _images_by(found.windows if node.os == "windows" else found.linux)
+        workload = found.windows if node.os == "windows" else found.linux
+        images = _images(all_containers(workload), described(workload))
     for image, where in images:
         if ENTERPRISE.search(image):
             return Fact(
@@ -75,18 +87,9 @@ def _version(
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
 
 
-def _images_of(pod: Obj) -> Iterator[tuple[str, str]]:
-    """Yield the image of each container of a pod, with the pod's name."""
-    meta = pod["metadata"]
-    for container in list_at(pod, "spec", "containers"):
-        yield str(container.get("image")), f"pod {meta['namespace']}/{meta['name']}"
-
-
-def _images_by(workload: Obj | None) -> list[tuple[str, str]]:
-    """Return the image of each container of a DaemonSet, with the DaemonSet's name."""
-    return [
-        (str(container.get("image")), described(workload)) for container in all_containers(workload)
-    ]
+def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
+    """Return the image of each container, with the name of what has it."""
+    return [(str(container.get("image")), where) for container in containers]
 
 
 def edition(reading: Reading) -> Fact[str]:

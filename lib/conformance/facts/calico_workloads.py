@@ -1,9 +1,10 @@
-"""Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one name alone.
+"""Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one
+name alone.
 
-On Linux ``calico-node``, or ``canal`` where flannel carries pods.  On Windows the operator's and Calico's manifests
-call it ``calico-node-windows`` and label it alike; SIG-Windows' (cluster-api-provider-azure,
-templates/addons/windows/calico) has the name, other labels and other containers, beside an operator that knows nothing
-of it.
+On Linux ``calico-node``, or ``canal`` where flannel carries pods.  On Windows the operator's and
+Calico's manifests call it ``calico-node-windows`` and label it alike; SIG-Windows'
+(cluster-api-provider-azure, templates/addons/windows/calico) has the name, other labels and other
+containers, beside an operator that knows nothing of it.
 """
 
 import re
@@ -15,7 +16,8 @@ from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
 
 NAMESPACES = ("calico-system", "kube-system")
-"""Where they are by the operator and by Calico's manifests; by edited manifests they may be in another one."""
+"""Where they are by the operator and by Calico's manifests; by edited manifests they may be in
+another one."""
 LINUX = ("calico-node", "canal", "rke2-canal")
 WINDOWS = "calico-node-windows"
 FELIX = re.compile(r"felix-service\.ps1|calico-node(?:\.exe)?[\"']?\s+-felix\b|component felix")
@@ -38,7 +40,8 @@ class CalicoWorkloads:
 
     @property
     def felix_pods(self) -> str:
-        """Label selector of the pods on Windows: that of the DaemonSet, else of those that the operator makes."""
+        """Label selector of the pods on Windows: that of the DaemonSet, else of those that the
+        operator makes."""
         labels = mapping_at(self.windows, "spec", "selector", "matchLabels") or {"k8s-app": WINDOWS}
         return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
@@ -64,7 +67,8 @@ def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
 
 
 def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
-    """Objects of all namespaces, where Calico usually is first; of these alone where not all may be listed."""
+    """Objects of all namespaces, where Calico usually is first; of these alone where not all may be
+    listed."""
     named = [(obj["metadata"].get("namespace", ""), obj) for obj in reading.all(version, kind)]
     known = [
         (space, obj)
@@ -88,7 +92,8 @@ def _on_windows(daemonset: Obj) -> bool:
 
 
 def _selects_windows(spec: Obj) -> bool:
-    """Whether pods go to Windows nodes alone: by node selector, or by affinity (SIG-Windows' have that)."""
+    """Whether pods go to Windows nodes alone: by node selector, or by affinity (SIG-Windows' have
+    that)."""
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
     terms = list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     wanted = {"key": OS, "operator": "In", "values": ["windows"]}

@@ -1,6 +1,8 @@
-"""The pods that run a cluster as a whole: Kubernetes' control plane, the cluster's DNS, Calico's cluster-wide parts.
+"""The pods that run a cluster as a whole: Kubernetes' control plane, the cluster's DNS, Calico's
+cluster-wide parts.
 
-Found by labels and owners: distributions give these pods names of their own, ``rke2-coredns-rke2-coredns-...`` say.
+Found by labels and owners: distributions give these pods names of their own,
+``rke2-coredns-rke2-coredns-...`` say.
 """
 
 import functools
@@ -27,7 +29,8 @@ LABELS = {
     },
     "app": {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"},
 }  # fmt: skip
-"""What kubeadm, RKE2, OpenShift and Calico call them; cluster DNS is ``kube-dns`` everywhere but on OpenShift."""
+"""What kubeadm, RKE2, OpenShift and Calico call them; cluster DNS is ``kube-dns`` everywhere but on
+OpenShift."""
 TYPHA = "calico-typha"
 CONTROLLERS = "calico-kube-controllers"
 API_SERVER = "calico-apiserver"
@@ -64,7 +67,8 @@ class ClusterWide:
         return found
 
     def typha(self) -> dict[str, Fact[str]]:
-        """Whether Typha runs on Windows: where, by pod; one that is bound there and does not run is ``not on Windows``.
+        """Whether Typha runs on Windows: where, by pod; one that is bound there and does not run is
+        ``not on Windows``.
 
         Raises NotAboutThisCluster where there is no Typha.
         """
@@ -97,10 +101,11 @@ class ClusterWide:
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def deployments(self) -> dict[str, Fact[int]]:
-        """How many ready pods on Linux nodes kube-controllers has, and Typha and the API server where they are there.
+        """How many ready pods on Linux nodes kube-controllers has, and Typha and the API server
+        where they are there.
 
-        Every way of installation has kube-controllers.  Control planes count: Calico's parts tolerate their taint, and
-        those that were there before the first worker stay.
+        Every way of installation has kube-controllers.  Control planes count: Calico's parts
+        tolerate their taint, and those that were there before the first worker stay.
         """
         there = {CONTROLLERS: ""} | {
             obj["metadata"]["name"]: f"Deployment {space}/{obj['metadata']['name']}"
@@ -117,7 +122,8 @@ class ClusterWide:
         return found
 
     def typha_pods(self) -> dict[str, Fact[str]]:
-        """Whether Typha has all the pods that it wants, and on how many nodes: ``all, each on a node of its own``."""
+        """Whether Typha has all the pods that it wants, and on how many nodes: ``all, each on a
+        node of its own``."""
         found = {}
         for obj in self._listed("apps/v1", "Deployment", "calico-system"):
             if obj["metadata"]["name"] == TYPHA:

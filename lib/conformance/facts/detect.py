@@ -1,4 +1,5 @@
-"""Facts about a cluster, each with the place where it was read; what cannot be read is unknown, never guessed."""
+"""Facts about a cluster, each with the place where it was read; what cannot be read is unknown,
+never guessed."""
 
 import re
 from dataclasses import replace
@@ -29,11 +30,10 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     """Read everything.  Raises ApiUnreachable, and ApiRefused when not even nodes may be listed."""
-    version = kube.version()
+    git = str(kube.version().get("gitVersion") or "")
     nodes = with_dsr(kube, [node_facts(obj) for obj in kube.objects("v1", "Node")])
     reading = Reading(kube)
     calico = CalicoReading(reading, nodes)
-    git = str(version.get("gitVersion") or "")
     network = calico.network()
     felix = felix_seen([pod for pod in pods(reading, calico.workloads) if is_calico_node(pod)])
     nodes = with_first_blocks(

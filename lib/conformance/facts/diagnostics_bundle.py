@@ -1,6 +1,8 @@
-"""Collects diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved, Linux routes.
+"""Collects diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved,
+Linux routes.
 
-Every part stands alone: one that cannot be read says why in its place, and never hides the failure itself.
+Every part stands alone: one that cannot be read says why in its place, and never hides the failure
+itself.
 """
 
 import functools
@@ -32,23 +34,23 @@ def collect(
 ) -> dict[str, str]:
     """Name of an attachment to its text.
 
-    ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail`` lines of each log.
+    ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail``
+    lines of each log.
     """
     parts: dict[str, Callable[[], str]] = {}
     for namespace in namespaces:
         parts[f"events of {namespace}"] = functools.partial(_events, kube, namespace)
     for pod in calico_pods(kube, nodes):
-        meta = pod["metadata"]
-        spec = pod["spec"]
-        for container in spec["containers"]:
-            name = f"log of {meta['name']} {container['name']} on {spec['nodeName']}"
-            parts[name] = functools.partial(
-                kube.logs, meta["namespace"], meta["name"], container["name"], tail=tail
+        pod_name = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        containers = [container["name"] for container in pod["spec"]["containers"]]
+        node = pod["spec"]["nodeName"]
+        for container in containers:
+            parts[f"log of {pod_name[1]} {container} on {node}"] = functools.partial(
+                kube.logs, *pod_name, container, tail=tail
             )
-        if spec["containers"][0]["name"] == "calico-node":
-            where = (meta["namespace"], meta["name"], "calico-node")
-            parts[f"fdb of {spec['nodeName']}"] = functools.partial(
-                _ask, kube, where, CALICO_COMMANDS, within
+        if containers[0] == "calico-node":
+            parts[f"fdb of {node}"] = functools.partial(
+                _ask, kube, (*pod_name, "calico-node"), CALICO_COMMANDS, within
             )
     for node_pod in node_pods:
         if node_pod.node in nodes:
@@ -98,7 +100,8 @@ def _events(kube: Kube, namespace: str) -> str:
 
 
 def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
-    """Pods of calico-node on these nodes, of both operating systems; none where they cannot be listed."""
+    """Pods of calico-node on these nodes, of both operating systems; none where they cannot be
+    listed."""
     found = []
     for namespace in CALICO_NAMESPACES:
         try:

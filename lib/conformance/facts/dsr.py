@@ -1,12 +1,15 @@
-"""Whether kube-proxy on a Windows node was told to use direct server return (``--enable-dsr``), node by node.
+"""Whether kube-proxy on a Windows node was told to use direct server return (``--enable-dsr``),
+node by node.
 
-Only what the process itself was started with says so: its command line (:mod:`conformance.facts.node_readings`), the log in
-which kube-proxy or the script that starts it repeats that line, and the arguments of its container.  The DaemonSet of
-sig-windows-tools names a script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm
-writes ``enableDSR: false``.  Where a log or arguments do not name the flag it is not known: what starts kube-proxy may
-add it, or a configuration file.  Beside ``--config`` the flag counts nothing, wherever it is named: kube-proxy puts the
-file in the place of what its flags said, logging and ``--hostname-override`` apart (kubernetes
-cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in init_windows.go).
+Only what the process itself was started with says so: its command line
+(:mod:`conformance.facts.node_readings`), the log in which kube-proxy or the script that starts it
+repeats that line, and the arguments of its container.  The DaemonSet of sig-windows-tools names a
+script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm writes
+``enableDSR: false``.  Where a log or arguments do not name the flag it is not known: what starts
+kube-proxy may add it, or a configuration file.  Beside ``--config`` the flag counts nothing,
+wherever it is named: kube-proxy puts the file in the place of what its flags said, logging and
+``--hostname-override`` apart (kubernetes cmd/kube-proxy/app/options.go, Complete; enable-dsr is
+bound to the configuration in init_windows.go).
 """
 
 import re
@@ -14,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from conformance.errors import SuiteError
+from conformance.errors import SuiteError, first_line
 from conformance.facts.workloads import command_line
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, NodeFacts
@@ -29,7 +32,8 @@ SOURCE_VIP_SET = re.compile(r"^\s*[\"']?sourceVip[\"']?:\s*[\"']?(?P<value>[\d.]
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """In lines of a log that repeat what kube-proxy was started with."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
-"""In those that say whether a file has the settings; kube-proxy writes its flags by name, this one before the other."""
+"""In those that say whether a file has the settings; kube-proxy writes its flags by name, this one
+before the other."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 """Go's spellings."""
 NAMESPACE = "kube-system"
@@ -39,13 +43,15 @@ HEAD = 64 * 1024
 
 
 def told(text: str) -> bool | None:
-    """What a command line says, whose last word counts; None: nothing, as always where it names a ``--config``."""
+    """What a command line says, whose last word counts; None: nothing, as always where it names a
+    ``--config``."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 
 
 def configuration(line: str) -> str | None:
-    """Path of the file that a command line of kube-proxy has its settings from; None: from its flags."""
+    """Path of the file that a command line of kube-proxy has its settings from; None: from its
+    flags."""
     found = CONFIGURATION.search(line)
     return found["path"].strip() if found else None
 
@@ -57,7 +63,8 @@ def set_in(text: str) -> bool | None:
 
 
 def source_vip(line: str, text: str = "") -> str:
-    """The address that kube-proxy gives pods that come by a Service of an overlay; empty: it was given none.
+    """The address that kube-proxy gives pods that come by a Service of an overlay; empty: it was
+    given none.
 
     By its command line, or by the ``text`` of the file that this names.
     """
@@ -85,7 +92,7 @@ def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
         pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []
     except SuiteError as error:
         unread: Fact[bool] = Fact(
-            None, f"not known: pods in {NAMESPACE} could not be listed: {_line(error)}"
+            None, f"not known: pods in {NAMESPACE} could not be listed: {first_line(error)}"
         )
         return [replace(node, dsr=unread) if node.os == "windows" else node for node in nodes]
     there = {
@@ -112,7 +119,7 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
             )
         except SuiteError as error:
             value = None
-            unread = f"its log could not be read: {_line(error)}"
+            unread = f"its log could not be read: {first_line(error)}"
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
@@ -125,7 +132,3 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
         else "log and arguments do not name --enable-dsr"
     )
     return Fact(None, f"not known: pod {name}: {'; '.join(filter(None, (silent, unread)))}")
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -1,4 +1,5 @@
-"""How Felix fares on some nodes: in one line each, for messages about what fails there, and whether it runs at all.
+"""How Felix fares on some nodes: in one line each, for messages about what fails there, and whether
+it runs at all.
 
 Best effort, and no verdict: what cannot be read is said in its place.
 """
@@ -34,8 +35,9 @@ def felix_on(
 ) -> list[str]:
     """``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for each node.
 
-    ``seconds``: how far back its log is read for the newest line that is a warning or worse.  ``unwell_only``: nothing
-    of nodes where it is ready and has not restarted lately, or runs in no pod.
+    ``seconds``: how far back its log is read for the newest line that is a warning or worse.
+    ``unwell_only``: nothing of nodes where it is ready and has not restarted lately, or runs in no
+    pod.
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
     there = [
@@ -62,7 +64,8 @@ class FelixSeen:
 
 
 def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
-    """Node to its Felix, of these pods of calico-node; of several on one node the one that stays."""
+    """Node to its Felix, of these pods of calico-node; of several on one node the one that
+    stays."""
     found: dict[str, FelixSeen] = {}
     for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
         status = _status(pod)
@@ -76,9 +79,11 @@ def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
 def felix_down(
     pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]
 ) -> dict[str, str]:
-    """Those of these nodes on which Felix has one of these pods and does not run, each with what it does instead.
+    """Those of these nodes on which Felix has one of these pods and does not run, each with what it
+    does instead.
 
-    ``before``: its restarts on them when the run began; one that has been started twice since does not run either.
+    ``before``: its restarts on them when the run began; one that has been started twice since does
+    not run either.
     """
     return {
         node: one.told

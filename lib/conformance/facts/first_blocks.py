@@ -1,4 +1,5 @@
-"""Whether Windows nodes without pods have their block of addresses, read before the run has pods of its own.
+"""Whether Windows nodes without pods have their block of addresses, read before the run has pods of
+its own.
 
 A pod gets its node a block where it has none, so afterwards nobody can tell who was first.
 """

@@ -1,4 +1,5 @@
-"""What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges nothing."""
+"""What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges
+nothing."""
 
 import ipaddress
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from conformance.model.counted import counted
 from conformance.model.facts import Fact, NodeFacts
 
 RESERVED = "windows-reserved-ipam-handle"
-"""Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
+"""Handle under which Calico IPAM keeps addresses of a Windows node's block
+(libcalico-go/lib/ipam)."""
 RESERVATION = ["first", "second", "third", "last"]
 NOT_RESERVED = "not reserved"
 OWN_BLOCK = "own block"
@@ -37,13 +39,16 @@ class IpamFacts:
 
     @property
     def windows_with_pods(self) -> tuple[NodeFacts, ...]:
-        """Those with a pod that has an address: on nodes that it does not cover, the run has none."""
+        """Those with a pod that has an address: on nodes that it does not cover, the run has
+        none."""
         return tuple(node for node in self.windows if any(self.calico.pods(node.name)))
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
-        """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
+        """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with
+        one.
 
-        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's, and no other node has one.
+        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's, and no
+        other node has one.
         """
         claimed, source = self._claimed(node)
         specs = [
@@ -59,18 +64,19 @@ class IpamFacts:
         claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
         told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
         words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
-        if list(claimed.values()) == [""]:
-            words = "one block"
+        words = "one block" if list(claimed.values()) == [""] else words
         return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(told) or 'none'}")}
 
     def first_block(self, node: str) -> dict[str, Fact[str]]:
-        """What a node had when the run began, if it had no pods then: its block, and what belongs to that."""
+        """What a node had when the run began, if it had no pods then: its block, and what belongs
+        to that."""
         return {
             f"node {node} without pods": one.first_block for one in self.windows if one.name == node
         }
 
     def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
-        """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a number."""
+        """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a
+        number."""
         found, source = self._blocks(node)
         return {
             f"reserved in block {block['spec']['cidr']} of node {node}": Fact(
@@ -81,7 +87,8 @@ class IpamFacts:
         }
 
     def places(self, node: str) -> dict[str, Fact[str]]:
-        """For every pod of a node whether its address lies in a block of that node: ``own block``, or where."""
+        """For every pod of a node whether its address lies in a block of that node: ``own block``,
+        or where."""
         blocks, source = self._blocks(node)
         cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
         listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
@@ -96,7 +103,8 @@ class IpamFacts:
         )
 
     def known(self, node: str) -> dict[str, Fact[str]]:
-        """For every pod of a node whether its address lies in any block of this cluster: ``in a block``, or not."""
+        """For every pod of a node whether its address lies in any block of this cluster: ``in a
+        block``, or not."""
         blocks, api = self.calico.listed("IPAMBlock")
         cidrs = [
             Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]
@@ -110,7 +118,8 @@ class IpamFacts:
         )
 
     def room(self, node: str) -> dict[str, Fact[str]]:
-        """Whether the kubelet of a node stops before its block is full: ``fits``, or what does not."""
+        """Whether the kubelet of a node stops before its block is full: ``fits``, or what does
+        not."""
         pods = value_at(self.calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
@@ -123,10 +132,11 @@ class IpamFacts:
         }
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
-        """For every pod of a node whether its address is one that is kept back: ``not reserved``, or for what.
+        """For every pod of a node whether its address is one that is kept back: ``not reserved``,
+        or for what.
 
-        Kept back are the first three and the last of a Windows node's block, and what an IPReservation names that is
-        older than the pod.
+        Kept back are the first three and the last of a Windows node's block, and what an
+        IPReservation names that is older than the pod.
         """
         blocks, source = self._blocks(node)
         kept = {
@@ -153,7 +163,8 @@ class IpamFacts:
         return self._of_pods(node, source, taken)
 
     def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
-        """Blocks of other nodes, and of none, in which something is reserved as only Windows' blocks have it."""
+        """Blocks of other nodes, and of none, in which something is reserved as only Windows'
+        blocks have it."""
         windows = [node.name for node in self.windows]
         blocks, api = self.calico.listed("IPAMBlock")
         others = [block for block in blocks if affine(block) not in windows]
@@ -177,7 +188,8 @@ class IpamFacts:
         }
 
     def _claimed(self, node: str) -> tuple[dict[str, str], str]:
-        """CIDR of each confirmed affinity of a node to what is wrong with its block; empty: nothing."""
+        """CIDR of each confirmed affinity of a node to what is wrong with its block; empty:
+        nothing."""
         affinities, where = self.calico.listed("BlockAffinity")
         blocks, api = self.calico.listed("IPAMBlock")
         owners = {block["spec"]["cidr"]: affine(block) for block in blocks}
@@ -202,7 +214,8 @@ class IpamFacts:
         return [block for block in blocks if block["spec"]["cidr"] in sound], source
 
     def _reserving(self) -> list[tuple[str, Network, datetime]]:
-        """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no such kind."""
+        """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no
+        such kind."""
         if not self.calico.serves("IPReservation"):
             return []
         return [
@@ -219,7 +232,8 @@ def affine(block: Obj) -> str:
 
 
 def reservations(spec: Obj) -> list[str]:
-    """Ordinals that the block's allocations give to Windows' reservation, the outermost by their names."""
+    """Ordinals that the block's allocations give to Windows' reservation, the outermost by their
+    names."""
     attributes = spec.get("attributes") or []
     ours = {
         index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED

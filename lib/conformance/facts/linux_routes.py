@@ -1,4 +1,5 @@
-"""What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges nothing."""
+"""What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges
+nothing."""
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,8 @@ class LinuxRoutes:
     look: Callable[[str], LinuxFacts]
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node routes each block of Windows nodes, ``one route for the whole block``, and nobody's."""
+        """How a Linux node routes each block of Windows nodes, ``one route for the whole block``,
+        and nobody's."""
         routes = {
             ipaddress.IPv4Network(route.destination): route for route in self.look(linux).routes
         }

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 from conformance.errors import MissingCapability, SuiteError, first_line
 from conformance.facts import cni_config, dsr
 from conformance.facts.updates import KB
+from conformance.facts.windows_network import CLOUDS
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.host import BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
 
@@ -30,8 +31,6 @@ CNIS = {
 }
 """Type in a CNI configuration to its name in the catalog; others (``win-bridge``) keep their
 own."""
-CLOUDS = frozenset({"AzureVNET", "AmazonVPC"})
-"""Plugins that have an IPAM of their own."""
 PLANES = {"overlay": "overlay", "l2bridge": "l2bridge", "l2tunnel": "l2bridge"}
 """Type of an HNS network to the plane; Azure's L2Tunnel rewrites as L2Bridge does."""
 BY_HAND = "\\calicowindows\\"
@@ -120,9 +119,11 @@ class NodeReadings:
         key = (name, node)
         with self._lock:
             if key not in self._known:
-                for each in LEARNT:
-                    for other, fact in self._learnt(each).items():
-                        self._known[each, other] = fact
+                self._known |= {
+                    (each, other): fact
+                    for each in LEARNT
+                    for other, fact in self._learnt(each).items()
+                }
             if key not in self._known:
                 self._known[key] = read()
                 self._learn(name, node, self._known[key])

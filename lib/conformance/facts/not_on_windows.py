@@ -1,6 +1,8 @@
-"""What Windows nodes have no part in where Linux nodes use it: WireGuard and IPv6, as facts.  It judges nothing.
+"""What Windows nodes have no part in where Linux nodes use it: WireGuard and IPv6, as facts.  It
+judges nothing.
 
-Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises MissingCapability.
+Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises
+MissingCapability.
 """
 
 from dataclasses import dataclass
@@ -12,7 +14,8 @@ from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact
 
 KEY = "projectcalico.org/WireguardPublicKey"
-"""Annotation of a node with its public key; of Linux' Felix (libcalico-go, lib/backend/k8s/resources/node.go)."""
+"""Annotation of a node with its public key; of Linux' Felix (libcalico-go,
+lib/backend/k8s/resources/node.go)."""
 OF_IPV6 = ("projectcalico.org/IPv6Address", "projectcalico.org/IPv6VXLANTunnelAddr")
 NONE = "none"
 
@@ -40,7 +43,8 @@ class NotOnWindows:
         }
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
-        """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods have some."""
+        """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods
+        have some."""
         by_node: dict[str, list[Obj]] = {}
         for pod in self.calico.kube.objects("v1", "Pod"):
             if not pod["spec"].get("hostNetwork"):

@@ -1,6 +1,7 @@
 """What Calico's and Kubernetes' objects say, as facts by name, for claims that only need reading.
 
-Through whichever API serves an object; each fact names the object, the field and that API.  It judges nothing.
+Through whichever API serves an object; each fact names the object, the field and that API.  It
+judges nothing.
 """
 
 import functools
@@ -104,7 +105,8 @@ class CalicoObjects:
         return {f"{name} .spec.{field}": fact for name, fact in found.items()}
 
     def pool_cidrs(self, *, anywhere: bool = False) -> dict[str, Fact[str]]:
-        """CIDR of every enabled IPv4 pool that gives addresses to pods, or those for pods ``anywhere`` alone."""
+        """CIDR of every enabled IPv4 pool that gives addresses to pods, or those for pods
+        ``anywhere`` alone."""
         pools, api = self.listed("IPPool")
         return {
             f"IPPool {pool['metadata']['name']}": Fact(
@@ -118,7 +120,8 @@ class CalicoObjects:
         }
 
     def shapes(self) -> dict[str, Fact[str]]:
-        """What every enabled IPv4 pool is together with BGP: ``VXLAN with BGP disabled`` and the like."""
+        """What every enabled IPv4 pool is together with BGP: ``VXLAN with BGP disabled`` and the
+        like."""
         bgp = self.bgp()["BGP"]
         if bgp.value is None:
             return {"BGP": bgp}
@@ -170,7 +173,8 @@ class CalicoObjects:
         return {"kinds of IPv4 pools": Fact(sorted(kinds), f"{source} ({api})")} if kinds else {}
 
     def bgp(self) -> dict[str, Fact[str]]:
-        """Whether BGP is ``Enabled`` or ``Disabled``: the Installation, else calico-config, else the mesh."""
+        """Whether BGP is ``Enabled`` or ``Disabled``: the Installation, else calico-config, else
+        the mesh."""
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
             value = value_at(installation, "spec", "calicoNetwork", "bgp")
@@ -197,7 +201,8 @@ class CalicoObjects:
         return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
 
     def mtu(self) -> Fact[int]:
-        """The MTU that Calico was told to give to pods; None: nothing was set, it finds one out by itself."""
+        """The MTU that Calico was told to give to pods; None: nothing was set, it finds one out by
+        itself."""
         found: dict[str, object] = {}
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
@@ -220,7 +225,8 @@ class CalicoObjects:
     def datastore(self) -> dict[str, Fact[str]]:
         """Mode and datastore as one phrase: ``vxlan on kubernetes``, ``vxlan on etcd by manual``.
 
-        The way of installation is part of it under etcd alone: every way goes with the Kubernetes API.
+        The way of installation is part of it under etcd alone: every way goes with the Kubernetes
+        API.
         """
         mode = self.facts.mode
         datastore = self.facts.datastore
@@ -249,7 +255,8 @@ class CalicoObjects:
         }
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
-        """Whether a node announces ``an address``; whether that is its own its host alone says, which may have many."""
+        """Whether a node announces ``an address``; whether that is its own its host alone says,
+        which may have many."""
         told = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
@@ -260,7 +267,8 @@ class CalicoObjects:
     def datastore_types(self) -> dict[str, Fact[str]]:
         """DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
 
-        Raises NotAboutThisCluster where Calico on Windows is no DaemonSet, whose settings are on the hosts.
+        Raises NotAboutThisCluster where Calico on Windows is no DaemonSet, whose settings are on
+        the hosts.
         """
         reading = Reading(self.kube)
         found = workloads(reading)
@@ -276,7 +284,8 @@ class CalicoObjects:
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
-        """The node that a next hop towards ``owner``'s pods is, where it is a third one that no BGPPeer makes it."""
+        """The node that a next hop towards ``owner``'s pods is, where it is a third one that no
+        BGPPeer makes it."""
         other = next(
             (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
         )
@@ -319,7 +328,8 @@ class CalicoObjects:
         }
 
     def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
-        """Where the address of every pod of a node lies: ``in its node's podCIDR``, or which it is."""
+        """Where the address of every pod of a node lies: ``in its node's podCIDR``, or which it
+        is."""
         spec = self.kube.get("v1", "Node", node)["spec"]
         cidrs = [
             one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one
@@ -356,7 +366,8 @@ class CalicoObjects:
         )
 
     def default(self, kind: str) -> tuple[Obj | None, str]:
-        """Return the object ``default`` of a kind, and the API that has it; None where no API does."""
+        """Return the object ``default`` of a kind, and the API that has it; None where no API
+        does."""
         for api in (V3, CRD):
             if found := self._find(api, kind, "default"):
                 return found, api

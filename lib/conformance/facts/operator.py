@@ -1,9 +1,10 @@
-"""What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges nothing."""
+"""What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges
+nothing."""
 
 from collections.abc import Sequence
 
 from conformance.errors import MissingCapability, NotAboutThisCluster
-from conformance.facts.calico_workloads import OS, CalicoWorkloads, workloads
+from conformance.facts.calico_workloads import OS, workloads
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
@@ -28,7 +29,8 @@ class OperatorFacts:
         self._reading = Reading(calico.kube)
 
     def demands(self) -> dict[str, Fact[str]]:
-        """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or what is there."""
+        """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or
+        what is there."""
         spec = self._installation()["spec"]
         absent = self._absent_endpoint()
         found = {
@@ -69,14 +71,15 @@ class OperatorFacts:
         }
 
     def outcome(self) -> dict[str, Fact[str]]:
-        """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the DaemonSet."""
+        """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the
+        DaemonSet."""
         told = tigera_status(self._reading)
         if told.value is None or WINDOWS not in told.source:
             told = Fact(None if told.value is None else "none", told.source)
         else:
             unwell = [words for words in told.value.split("; ") if words.startswith(WINDOWS)]
             told = Fact(unwell[0] if unwell else "Available", told.source)
-        daemons = self._workloads().windows
+        daemons = workloads(self._reading).windows
         status = (daemons or {}).get("status") or {}
         wanted = status.get("desiredNumberScheduled", 0)
         ready = status.get("numberReady", 0)
@@ -87,8 +90,9 @@ class OperatorFacts:
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further containers are no matter."""
-        daemons = self._workloads().windows
+        """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further
+        containers are no matter."""
+        daemons = workloads(self._reading).windows
         if daemons is None:
             raise MissingCapability(
                 "there is no DaemonSet of Calico for Windows nodes", "see XOP-1"
@@ -122,7 +126,7 @@ class OperatorFacts:
         Raises NotAboutThisCluster where there is no Installation.
         """
         self._installation()
-        found = self._workloads()
+        found = workloads(self._reading)
         own = described(found.windows) if found.of_the_operator else NOTHING
         return {
             "what the operator has laid on Windows nodes": Fact(
@@ -137,9 +141,6 @@ class OperatorFacts:
                 f"it is about Calico's operator; here: {self._reading.reason('Installation default')}"
             )
         return found
-
-    def _workloads(self) -> CalicoWorkloads:
-        return workloads(self._reading)
 
 
 def _encapsulations(pools: Sequence[Obj]) -> dict[str, Fact[str]]:

@@ -25,7 +25,8 @@ class PlatformObjects:
         return self.facts.by_os("windows")
 
     def windows_ipam(self) -> dict[str, Fact[str]]:
-        """``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where there is no such object."""
+        """``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where there
+        is no such object."""
         reading = Reading(self.kube)
         name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
@@ -48,7 +49,8 @@ class PlatformObjects:
         }
 
     def backend(self, node: str) -> dict[str, Fact[str]]:
-        """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ...; not known where it says nothing."""
+        """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ...; not known where
+        it says nothing."""
         ((name, told),) = self._flannel(node, "backend-type").items()
         return {
             name: Fact(told.value, told.source)
@@ -57,11 +59,13 @@ class PlatformObjects:
         }
 
     def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
-        """Whether flannel manages a node by the Kubernetes API, which it says there itself: ``true``."""
+        """Whether flannel manages a node by the Kubernetes API, which it says there itself:
+        ``true``."""
         return self._flannel(node, "kube-subnet-manager")
 
     def _flannel(self, node: str, name: str) -> dict[str, Fact[str]]:
-        """One of flannel's annotations of a node; ``not set`` where it has none, as with flannel's data in etcd."""
+        """One of flannel's annotations of a node; ``not set`` where it has none, as with flannel's
+        data in etcd."""
         key = f"{FLANNEL}/{name}"
         return {
             f"flannel's {name} on node {node}": Fact(

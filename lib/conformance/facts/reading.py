@@ -1,4 +1,5 @@
-"""Reading objects for facts: an object, or None and why it could not be read.  A missing right is no error here."""
+"""Reading objects for facts: an object, or None and why it could not be read.  A missing right is
+no error here."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,5 @@
-"""The commands that mend a cluster, in the form that works on this one: operator, v3 API, or calicoctl.
+"""The commands that mend a cluster, in the form that works on this one: operator, v3 API, or
+calicoctl.
 
 Only words for messages: nothing here is ever run.
 """
@@ -19,7 +20,8 @@ KEPT = {
 
 
 class Remedies:
-    """Commands for one cluster.  An operator may keep Calico on Linux alone, and its pools and BGP with that."""
+    """Commands for one cluster.  An operator may keep Calico on Linux alone, and its pools and BGP
+    with that."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube

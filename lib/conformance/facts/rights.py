@@ -71,8 +71,8 @@ POLICIES: tuple[Right, ...] = (
         for verb in verbs
     ),
 )  # fmt: skip
-"""What tests of policies need beside pods (role standard).  Calico's are made by POST, and by PUT where this run has
-made them before: its API server does not apply."""
+"""What tests of policies need beside pods (role standard).  Calico's are made by POST, and by PUT
+where this run has made them before: its API server does not apply."""
 
 CALICOCTL: tuple[Right, ...] = tuple(
     Right(
@@ -87,8 +87,8 @@ CALICOCTL: tuple[Right, ...] = tuple(
     )
     for verb in ("create", "update", "delete")
 )
-"""What --calicoctl takes where projectcalico.org/v3 is not served (role calicoctl, beside another): it has the rights
-of who runs it.  That it may read is part of every role."""
+"""What --calicoctl takes where projectcalico.org/v3 is not served (role calicoctl, beside another):
+it has the rights of who runs it.  That it may read is part of every role."""
 
 DISRUPTING: tuple[Right, ...] = (
     *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock and give it back")
@@ -102,8 +102,9 @@ DISRUPTING: tuple[Right, ...] = (
     Right("patch", "felixconfigurations", "crd.projectcalico.org",
           needed_for="put Calico's settings back while its API server is away"),
 )  # fmt: skip
-"""What tests need that change more than the run's own namespaces (role disruptive).  Run lock and journal take a Role
-in the suite's own namespace, which manifests/rbac makes: cluster-wide, those verbs reach leader elections, too."""
+"""What tests need that change more than the run's own namespaces (role disruptive).  Run lock and
+journal take a Role in the suite's own namespace, which manifests/rbac makes: cluster-wide, those
+verbs reach leader elections, too."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {
     "pods": DEPLOYING,
@@ -122,17 +123,16 @@ def lacking(
 ) -> dict[str, tuple[str, ...]]:
     """For each need that the user has not all rights for: which are missing, and what for.
 
-    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the run works in these
-    alone, which the cluster's owner has prepared, and needs no right beyond them; each right is asked in the first,
-    those to create in all.
+    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the
+    run works in these alone, which the cluster's owner has prepared, and needs no right beyond
+    them; each right is asked in the first, those to create in all.
     """
-    wanted = {
-        need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()
-    }
+    has_v3 = kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
+    wanted = {need: _served(rights, calicos=has_v3) for need, rights in NEEDS.items()}
     if namespaces:
         del wanted["disruption"]
         wanted = {need: _within(rights, namespaces) for need, rights in wanted.items()}
-    if calicoctl and not _v3(kube):
+    if calicoctl and not has_v3:
         wanted["calicoctl"] = list(CALICOCTL)
     absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
     found = {
@@ -160,10 +160,6 @@ WHOLE_CLUSTER = frozenset(
 """Resources that no namespace contains, of those that tests write."""
 
 
-def _served(kube: Kube, right: Right) -> bool:
-    """Whether there is such a thing here; Calico's API may not be served, and nobody needs rights to it then."""
-    return right.group != "projectcalico.org" or _v3(kube)
-
-
-def _v3(kube: Kube) -> bool:
-    return kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
+def _served(rights: Sequence[Right], *, calicos: bool) -> list[Right]:
+    """Return the rights to what is served; nobody needs rights to Calico's API where it is not."""
+    return [right for right in rights if calicos or right.group != "projectcalico.org"]

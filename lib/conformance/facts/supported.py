@@ -1,4 +1,5 @@
-"""What the documents of its version of Calico say of a cluster's platform, network and Kubernetes, as facts by name."""
+"""What the documents of its version of Calico say of a cluster's platform, network and Kubernetes,
+as facts by name."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,9 @@
 """Which update a Windows node has: the KB number, where something on the node names it.
 
-Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no KB number.  Which
-update brought a revision stands in Microsoft's update history and nowhere in the API; it is not guessed here.  Windows
-itself lists what is installed: :mod:`conformance.facts.node_readings`.
+Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no
+KB number.  Which update brought a revision stands in Microsoft's update history and nowhere in the
+API; it is not guessed here.  Windows itself lists what is installed:
+:mod:`conformance.facts.node_readings`.
 """
 
 import re
@@ -17,7 +18,8 @@ KB = re.compile(r"(?<![A-Za-z0-9])KB\d{6,8}(?![A-Za-z0-9])", re.IGNORECASE)
 def windows_update(
     kernel: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> Fact[str]:
-    """``KB5044281`` as a label or annotation of a Windows node names it; several are told with commas.
+    """``KB5044281`` as a label or annotation of a Windows node names it; several are told with
+    commas.
 
     ``kernel``: the node's ``kernelVersion``.  Not known where no label or annotation names one.
     """

@@ -178,7 +178,7 @@ class VxlanFacts:
     def _configured_port(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
         """The port of a Linux node's device where it is not the configured one; nothing where it
         is, or has none."""
-        (wanted,) = self.configured("vxlanPort").values()
+        wanted = self._setting("vxlanPort")
         return {
             name: Fact(
                 f"{port.value}, the configured port is {wanted.value}",
@@ -199,14 +199,14 @@ class VxlanFacts:
     ) -> dict[str, Fact[str]]:
         """Nothing for a peer without a tunnel, whose blocks are in no pool of the overlay."""
         return (
-            vxlan_entries.remote_subnets(node, networks, peer, self._vni().value or 0)
+            vxlan_entries.remote_subnets(node, networks, peer, self._setting("vxlanVNI").value or 0)
             if peer.tunnel
             else {}
         )
 
     def _against_the_vni(self, told: str, where: str) -> Fact[str]:
         """Raises EnvironmentBroken where it is another, and another run is changing the VNI."""
-        wanted = self._vni()
+        wanted = self._setting("vxlanVNI")
         value = CONFIGURED if told == str(wanted.value) else f"{told}, the VNI is {wanted.value}"
         if value != CONFIGURED and (by := self._vni_changed()):
             raise EnvironmentBroken(f"{where}: {value}, while {by}")
@@ -215,8 +215,8 @@ class VxlanFacts:
             f"{where}: {told}; FelixConfiguration default .spec.vxlanVNI = {wanted.value}: {wanted.source}",
         )
 
-    def _vni(self) -> Fact[int]:
-        (wanted,) = self.configured("vxlanVNI").values()
+    def _setting(self, field: str) -> Fact[int]:
+        (wanted,) = self.configured(field).values()
         return wanted
 
     def _networks(self, windows: str) -> list[HnsNetwork]:

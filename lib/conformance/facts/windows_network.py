@@ -1,9 +1,11 @@
-"""What carries the pods of each Windows node, as far as the API says it: CNI plugin, IPAM, overlay or l2bridge.
+"""What carries the pods of each Windows node, as far as the API says it: CNI plugin, IPAM, overlay
+or l2bridge.
 
-What Linux' DaemonSet is told says nothing of Windows: beside win-bridge, flannel or a cloud's plugin on Windows, Linux
-may have any other.  A pool proves no IPAM either, since every start of Calico without NO_DEFAULT_POOLS makes one
-(projectcalico/calico node/pkg/lifecycle/startup); a block of the node does.  Where nothing here says it, a look into
-the host does (:mod:`conformance.facts.node_readings`).
+What Linux' DaemonSet is told says nothing of Windows: beside win-bridge, flannel or a cloud's
+plugin on Windows, Linux may have any other.  A pool proves no IPAM either, since every start of
+Calico without NO_DEFAULT_POOLS makes one (projectcalico/calico node/pkg/lifecycle/startup); a block
+of the node does.  Where nothing here says it, a look into the host does
+(:mod:`conformance.facts.node_readings`).
 """
 
 import re
@@ -121,7 +123,8 @@ class WindowsNetwork:
                 )
 
     def _ipam_by_plugin(self, cni: Fact[str], node: NodeFacts) -> Iterator[Fact[str]]:
-        """The IPAM that the DaemonSet names, that always comes with the plugin, or that has left traces on the node."""
+        """The IPAM that the DaemonSet names, that always comes with the plugin, or that has left
+        traces on the node."""
         kind = self._variable("CNI_IPAM_TYPE")
         if kind:
             yield Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
@@ -187,10 +190,12 @@ class WindowsNetwork:
         return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
 
     def single_network(self) -> Fact[bool]:
-        """Whether Calico's CNI plugin keeps a node to one HNS network, as the configuration that it is given says.
+        """Whether Calico's CNI plugin keeps a node to one HNS network, as the configuration that it
+        is given says.
 
-        Where it is given none it does: the operator (pkg/render/windows.go), cni-plugin's installer and the templates
-        of the zip file and of RKE2 write true, and who writes otherwise has changed them.
+        Where it is given none it does: the operator (pkg/render/windows.go), cni-plugin's installer
+        and the templates of the zip file and of RKE2 write true, and who writes otherwise has
+        changed them.
         """
         found = SINGLE.search(self._variable("CNI_NETWORK_CONFIG") or "")
         if found:

@@ -1,4 +1,5 @@
-"""What a workload's pod template says: its containers, and environment variables, also where a ConfigMap has them."""
+"""What a workload's pod template says: its containers, and environment variables, also where a
+ConfigMap has them."""
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
@@ -23,7 +24,8 @@ def described(workload: Obj | None) -> str:
 
 
 def variable(reading: Reading, workload: Obj | None, name: str) -> str | None:
-    """An environment variable of a workload's containers; None: nothing sets it, or what does cannot be read.
+    """An environment variable of a workload's containers; None: nothing sets it, or what does
+    cannot be read.
 
     ``env`` wins over ``envFrom`` in a container, as it does in the kubelet.
     """

@@ -1,6 +1,8 @@
-"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when first asked for.
+"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when
+first asked for.
 
-Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does not keep them away.
+Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does
+not keep them away.
 """
 
 import re
@@ -8,7 +10,6 @@ import threading
 from typing import Any
 
 from conformance.errors import EnvironmentBroken, MissingCapability
-from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import NodeFacts
@@ -22,7 +23,8 @@ REMEDY = "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Po
 REFUSED = "FailedCreate"
 """Reason of the DaemonSet's event when its pods cannot be created."""
 ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
-"""In its message, when that is meant: anything else (a webhook that does not answer, a busy API server) may pass."""
+"""In its message, when that is meant: anything else (a webhook that does not answer, a busy API
+server) may pass."""
 UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
 """In what a container that cannot start says, when its node cannot run HostProcess containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
@@ -30,7 +32,8 @@ CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 SILENCE = "has no pod after"
 """What is said where nobody answered at all; asking a second time would only take as long again."""
 TRIES = 2
-"""How often a HostProcess pod is asked for: one answer of an API server that is busy is no refusal."""
+"""How often a HostProcess pod is asked for: one answer of an API server that is busy is no
+refusal."""
 
 
 class HostPods:
@@ -52,8 +55,9 @@ class HostPods:
     def on(self, node: str) -> Workload:
         """The pod in a node's host.
 
-        Raises MissingCapability where HostProcess pods are refused or cannot run, and EnvironmentBroken where it
-        could not be found out (a request that failed, a pod that does not become ready), after a second try.
+        Raises MissingCapability where HostProcess pods are refused or cannot run, and
+        EnvironmentBroken where it could not be found out (a request that failed, a pod that does
+        not become ready), after a second try.
         """
         with self._lock:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())
@@ -113,12 +117,12 @@ class HostPods:
         def state() -> tuple[int, str]:
             made: Any = kube.get("apps/v1", "DaemonSet", wish.called, namespace)
             refusals = [
-                event
+                str(event.get("message") or "")
                 for event in self._pods.changes.waits.events(made)
                 if event.get("reason") == REFUSED
             ]
             count = len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}"))
-            return count, _message(refusals)
+            return count, " ".join(refusals[-1].split()) if refusals else ""
 
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)
         settled = until(
@@ -136,13 +140,10 @@ class HostPods:
 
 
 def _refused(error: Exception) -> bool:
-    """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about that."""
+    """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about
+    that."""
     if isinstance(error, ApiRefused):
         return error.forbidden
     return bool(
         ADMISSION.search(str(error)) or ("cannot start" in str(error) and UNABLE.search(str(error)))
     )
-
-
-def _message(events: list[Obj]) -> str:
-    return " ".join(str(events[-1].get("message") or "").split()) if events else ""

@@ -86,9 +86,6 @@ class Agents:
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
 
-    def __len__(self) -> int:
-        return len(self._agents)
-
     def agent(
         self,
         source: Workload,
@@ -149,7 +146,8 @@ class Agents:
     def starting(
         self, source: Workload, within: float, purpose: str = ""
     ) -> AbstractContextManager[Slot]:
-        """Hold a slot for the start of a program in a pod.  Raises ProbeBroken when none is free in time."""
+        """Hold a slot for the start of a program in a pod.  Raises ProbeBroken when none is free in
+        time."""
         if source.os == "windows":
             count = self.limits.powershell_starts
             return self.slots.hold(f"powershell-{source.node}", count, within, purpose)

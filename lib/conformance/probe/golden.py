@@ -1,10 +1,10 @@
 """Golden conversations of the probe protocol, held with a real agent in a pod, word for word.
 
-They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a code page) in the
-first minute of a run, by the line that differs.  Most connect to nothing but the pod's own echo server and a closed
-port, on loopback, where no network can spoil them; those that are ``beside`` need :class:`Servers`, which are in
-another pod for all but one.  All of them are in ``tests/contract/golden``, whence ``tools/package_golden.py`` takes
-them.
+They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a
+code page) in the first minute of a run, by the line that differs.  Most connect to nothing but the
+pod's own echo server and a closed port, on loopback, where no network can spoil them; those that
+are ``beside`` need :class:`Servers`, which are in another pod for all but one.  All of them are in
+``tests/contract/golden``, whence ``tools/package_golden.py`` takes them.
 """
 
 import functools
@@ -68,7 +68,8 @@ class Servers:
 def serving(
     kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript
 ) -> Iterator[Servers]:
-    """Run the servers in a Linux pod meanwhile.  Raises ProbeBroken when they do not say where they listen."""
+    """Run the servers in a Linux pod meanwhile.  Raises ProbeBroken when they do not say where they
+    listen."""
     talk = _Talk(kube, pod, GOLDEN_SERVER, patience, transcript)
     try:
         listening = talk.hear(patience.agent_hello, {"type": "listening"})
@@ -98,7 +99,8 @@ def filled(document: Any, values: Mapping[str, Any]) -> Any:
 def differs(wanted: Any, found: Any, where: str = "line") -> str:
     """Where what was said is not what the example says; empty when it is.
 
-    In an example ``"*"`` is anything, ``"#"`` a number, and ``{"has": [...]}`` a text with these parts.
+    In an example ``"*"`` is anything, ``"#"`` a number, and ``{"has": [...]}`` a text with these
+    parts.
     """
     if wanted == "*":
         return ""
@@ -138,10 +140,11 @@ def hold(
     echo_port: int = ECHO_PORT,
     servers: Servers | None = None,
 ) -> int:
-    """Hold them with one agent of its own in a pod, which has an echo server on ``echo_port``; how many.
+    """Hold them with one agent of its own in a pod, which has an echo server on ``echo_port``; how
+    many.
 
-    Those that need ``servers`` only where there are some.  Raises ProbeBroken: it broke, or it said something else,
-    with the line that differs.
+    Those that need ``servers`` only where there are some.  Raises ProbeBroken: it broke, or it said
+    something else, with the line that differs.
     """
     values: dict[str, Any] = {
         "$ECHO": echo_port,
@@ -174,7 +177,8 @@ def hold(
 def hold_by(
     prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None
 ) -> None:
-    """As :func:`hold`, with the usual agent and stream agent of the pod's system, inside the bounds of probing."""
+    """As :func:`hold`, with the usual agent and stream agent of the pod's system, inside the bounds
+    of probing."""
     patience = prober.settings.timings.of(workload.os)
     for program in (AGENTS[workload.os], STREAM_AGENTS[workload.os]):
         prober.counts.starts[workload.node, workload.os] += 1
@@ -209,7 +213,8 @@ class _Talk:
         )
 
     def carry_out(self, conversation: Document, far: str = "") -> None:
-        """Raises ProbeBroken at the first line that differs.  ``far``: the other pod whose servers it is held with."""
+        """Raises ProbeBroken at the first line that differs.  ``far``: the other pod whose servers
+        it is held with."""
         between = (
             f" (with servers in {far}: the network between them may be the reason)" if far else ""
         )
@@ -233,7 +238,8 @@ class _Talk:
                     )
 
     def _whole_batch(self, wanted: Document) -> Document:
-        """All results of one batch by their ids, however many lines they come in; or what came in their place."""
+        """All results of one batch by their ids, however many lines they come in; or what came in
+        their place."""
         results: list[Document] = []
         while True:
             found = self.hear(self._within, {"type": "results"})

@@ -1,10 +1,13 @@
-"""Looking into nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux by our program.
+"""Looking into nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux
+by our program.
 
-Facts come back, or an exception: a broken exec, a failed command, a garbled or an empty output is ProbeBroken, and
-never counts as "there is none".  Only a command whose pod then shows that its output arrives may have printed nothing.
+Facts come back, or an exception: a broken exec, a failed command, a garbled or an empty output is
+ProbeBroken, and never counts as "there is none".  Only a command whose pod then shows that its
+output arrives may have printed nothing.
 
-HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first error.  An HNS that
-does not answer at all writes none, and its cmdlets return an empty text or null, which ConvertTo-Json prints.
+HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first
+error.  An HNS that does not answer at all writes none, and its cmdlets return an empty text or
+null, which ConvertTo-Json prints.
 """
 
 import secrets
@@ -19,7 +22,7 @@ from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule, BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
-from conformance.probe import bgp, capture, cni_token, hns, linux_host, registry
+from conformance.probe import hns, linux_host, windows_host
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
 
@@ -33,8 +36,9 @@ POWERSHELL = (
     r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive",
     "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text", "-Command",
 )  # fmt: skip
-"""With its path, since HostProcess containers of containerd 1.6 depend on the host's (hcsshim adds PowerShell's folder
-since v0.10.0).  They run commands by ``cmd /c``: no script may hold ``"``, ``%`` or a line break."""
+"""With its path, since HostProcess containers of containerd 1.6 depend on the host's (hcsshim adds
+PowerShell's folder since v0.10.0).  They run commands by ``cmd /c``: no script may hold ``"``,
+``%`` or a line break."""
 STOP = "$ErrorActionPreference = 'Stop'; "
 """Begins every script: an error ends it, with exit status 1."""
 PKTMON = (
@@ -50,15 +54,17 @@ PKTMON = (
     r"Select-String -Path ($file + '.txt') -SimpleMatch -Pattern {addresses} -Context 1,0 | "
     r"Select-Object -First {lines} | Out-String -Width 300 }} finally {{ Remove-Item -Path ($file + '.*') }}"
 )
-"""Captures by pktmon, which Windows has from build 17763 on, into a file of the host, and prints what names the
-addresses; removes the file.  A capture that is under way there stays: then pktmon starts no second one.  A pod that is
-removed meanwhile runs no ``finally``, and pktmon is the host's: a process that WMI makes, outside the pod's job, ends
-it ``PKTMON_LATE`` s after the capture where the file is still there (evidence has a bound far below that)."""
+"""Captures by pktmon, which Windows has from build 17763 on, into a file of the host, and prints
+what names the addresses; removes the file.  A capture that is under way there stays: then pktmon
+starts no second one.  A pod that is removed meanwhile runs no ``finally``, and pktmon is the
+host's: a process that WMI makes, outside the pod's job, ends it ``PKTMON_LATE`` s after the capture
+where the file is still there (evidence has a bound far below that)."""
 PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
 """MB.  Of pktmon's file, of which the oldest packets go when it is full."""
 PKTMON_LINES = 300
-"""Packets of pktmon's text that are printed, each with the line before it, which says where and why it was dropped."""
+"""Packets of pktmon's text that are printed, each with the line before it, which says where and why
+it was dropped."""
 WITNESS = "Write-Output witness"
 """A command that prints something on every node: shows that output arrives."""
 CNI_CONFIGURATIONS = (
@@ -68,7 +74,8 @@ CNI_CONFIGURATIONS = (
     r"C:\var\lib\rancher\rke2\agent\etc\cni\net.d\*.conf*",
     r"C:\k\cni\config\*.conf*",
 )
-"""Where it is on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by hand."""
+"""Where it is on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by
+hand."""
 VERSION = (
     "foreach ($name in 'calico-node.exe', 'calico.exe') { "
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | Select-Object -First 1 | "
@@ -81,8 +88,8 @@ SWITCHES = (
     r"HKLM:\SYSTEM\CurrentControlSet\Policies\Microsoft\FeatureManagement\Overrides",
     r"HKLM:\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full",
 )
-"""Registry keys that make two nodes of one build differ: AKS sets dozens of switches of HNS and VFP by build of its
-images (Azure/AgentBaker vhdbuilder/packer/windows/windows_settings.json)."""
+"""Registry keys that make two nodes of one build differ: AKS sets dozens of switches of HNS and VFP
+by build of its images (Azure/AgentBaker vhdbuilder/packer/windows/windows_settings.json)."""
 PAUSE = 0.25
 """s.  Before a broken exec is tried again; doubles."""
 
@@ -105,8 +112,8 @@ class Hosts:
         once: bool = False,
         pods: str = hns.PODS,
     ) -> None:
-        """``pods``: the expression that names HNS networks of pods.  ``once``: what breaks is not tried again, for
-        whoever has little time and decides nothing."""
+        """``pods``: the expression that names HNS networks of pods.  ``once``: what breaks is not
+        tried again, for whoever has little time and decides nothing."""
         self._run = run
         self._windows = windows
         self._linux = linux
@@ -124,7 +131,8 @@ class Hosts:
         return self._run(pod, argv, self._timings.windows.exec_overhead)
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
+        """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods
+        are refused)."""
         return [
             hns.network(document, self._pods)
             for document in self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)
@@ -138,7 +146,8 @@ class Hosts:
         ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
-        """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
+        """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no
+        endpoint there."""
         endpoints = self.hns_endpoints(node)
         for endpoint in endpoints:
             if endpoint.address == workload.address:
@@ -149,7 +158,8 @@ class Hosts:
         )
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
-        """Text of a Windows node's CNI configuration: of the files at ``places``, then where installations put it.
+        """Text of a Windows node's CNI configuration: of the files at ``places``, then where
+        installations put it.
 
         Raises as :meth:`hns_networks`.
         """
@@ -168,14 +178,16 @@ class Hosts:
         return self._lines(node, f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}")
 
     def file(self, node: str, path: str) -> str:
-        """Text of a file of a Windows node.  Raises as :meth:`hns_networks`; ProbeBroken also where there is none."""
+        """Text of a file of a Windows node.  Raises as :meth:`hns_networks`; ProbeBroken also where
+        there is none."""
         return self._text(node, f"{STOP}Get-Content -Raw -Path '{path}'")
 
     def updates(self, node: str) -> list[str]:
-        """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none where it lists none.
+        """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none
+        where it lists none.
 
-        Windows lists what its component store serviced: cumulative updates, servicing stacks, .NET.  Raises as
-        :meth:`hns_networks`.
+        Windows lists what its component store serviced: cumulative updates, servicing stacks,
+        .NET.  Raises as :meth:`hns_networks`.
         """
         return self._lines(
             node,
@@ -183,7 +195,8 @@ class Hosts:
         )
 
     def calico_program(self, node: str) -> tuple[str, str]:
-        """Path and version of the program that runs as Felix on a Windows node, both empty where none does.
+        """Path and version of the program that runs as Felix on a Windows node, both empty where
+        none does.
 
         ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raises as :meth:`hns_networks`.
         """
@@ -191,9 +204,11 @@ class Hosts:
         return path, version
 
     def differences(self, node: str) -> dict[str, str]:
-        """What may differ between Windows nodes of one build: switches of HNS and VFP, .NET, LanguageMode, culture.
+        """What may differ between Windows nodes of one build: switches of HNS and VFP, .NET,
+        LanguageMode, culture.
 
-        Registry values by key and name: ``hns\\State HnsAclUpdateChange``.  Raises as :meth:`hns_networks`.
+        Registry values by key and name: ``hns\\State HnsAclUpdateChange``.  Raises as
+        :meth:`hns_networks`.
         """
         keys = ", ".join(f"'{key}'" for key in SWITCHES)
         script = (
@@ -201,25 +216,28 @@ class Hosts:
             "ForEach-Object { $_ | ConvertTo-Json -Depth 1 -Compress } }; "
             "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
         )
-        return registry.differences(self._text(node, STOP + script), f"node {node}")
+        return windows_host.differences(self._text(node, STOP + script), f"node {node}")
 
     def bgp(self, node: str) -> BgpHost:
         """What RemoteAccess of a Windows node says of BGP.  Raises as :meth:`hns_networks`."""
-        return bgp.parse(self._text(node, bgp.PROGRAM), f"node {node}")
+        return windows_host.bgp_host(self._text(node, windows_host.BGP), f"node {node}")
 
     def cni_tokens(self, node: str) -> list[datetime | None]:
-        """When the tokens of Calico's CNI plugin on a Windows node end (:func:`conformance.probe.cni_token.parse`).
+        """When the tokens of Calico's CNI plugin on a Windows node end
+        (:func:`conformance.probe.windows_host.token_ends`).
 
         One for each kubeconfig of the plugin that is there.  Raises as :meth:`hns_networks`.
         """
-        return cni_token.parse(self._text(node, STOP + cni_token.PROGRAM), f"node {node}")
+        return windows_host.token_ends(
+            self._text(node, STOP + windows_host.CNI_TOKENS), f"node {node}"
+        )
 
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
         """Remove HNS networks of a node, at least one, which cuts the node's own exec streams.
 
-        Returns what the exec said, or what broke it once it was asked for: neither shows that the network is gone, a
-        fresh read does.  Raises ProbeBroken when the command itself says that it failed or was never asked for,
-        MissingCapability.
+        Returns what the exec said, or what broke it once it was asked for: neither shows that the
+        network is gone, a fresh read does.  Raises ProbeBroken when the command itself says that it
+        failed or was never asked for, MissingCapability.
         """
         chosen = " -or ".join(f"$_.ID -eq '{identity}'" for identity in sorted(identities))
         script = f"{STOP}Get-HnsNetwork | Where-Object {{ {chosen} }} | Remove-HnsNetwork"
@@ -232,7 +250,8 @@ class Hosts:
         return _succeeded(node, script, done).output
 
     def packets_on_windows(self, node: str, seconds: float, addresses: Collection[str]) -> str:
-        """What pktmon saw of packets that name one of these addresses for so many seconds, in its own words.
+        """What pktmon saw of packets that name one of these addresses for so many seconds, in its
+        own words.
 
         Raises as :meth:`hns_networks`; ProbeBroken also where there is no pktmon, or it is in use.
         """
@@ -266,16 +285,18 @@ class Hosts:
         ends: Collection[str],
         peers: Collection[str],
     ) -> Capture:
-        """The packets between these addresses (:func:`conformance.probe.capture.argv`) in a Linux node's network.
+        """The packets between these addresses (:func:`conformance.probe.capture.argv`) in a Linux
+        node's network.
 
         Raises ProbeBroken, also where the pod in the node's network may not capture.
         """
-        command = capture.argv(seconds, vxlan_port, ends, peers)
+        command = linux_host.capture_argv(seconds, vxlan_port, ends, peers)
         done = self._run(self._linux(node), command, seconds + self._timings.linux.exec_overhead)
-        return capture.parse(node, _succeeded(node, "capture.py", done).stdout)
+        return linux_host.captured(node, _succeeded(node, "capture.py", done).stdout)
 
     def _documents(self, node: str, cmdlet: str, members: Sequence[str]) -> list[dict[str, Any]]:
-        """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to blame and no probe."""
+        """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to
+        blame and no probe."""
         script = _listing(cmdlet, members)
         try:
             return hns.documents(
@@ -353,7 +374,8 @@ def _decoded(output: bytes) -> str:
 
 
 def _listing(cmdlet: str, members: Sequence[str]) -> str:
-    """The script that prints these members of all that a cmdlet returns; an empty text and null stay what they are."""
+    """The script that prints these members of all that a cmdlet returns; an empty text and null
+    stay what they are."""
     picked = (
         f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
     )
@@ -361,7 +383,8 @@ def _listing(cmdlet: str, members: Sequence[str]) -> str:
 
 
 def _succeeded(node: str, script: str, done: ExecResult) -> ExecResult:
-    """Return the result of a command.  Raises CommandFailed where the command ended with an error."""
+    """Return the result of a command.  Raises CommandFailed where the command ended with an
+    error."""
     if done.exit_code:
         words = " ".join(done.output.split())[:300] or "no output"
         raise CommandFailed(

@@ -1,10 +1,13 @@
-"""What ``host_facts.py`` says about a Linux node, as typed objects.  Pure: no exec, no clock."""
+"""What ``host_facts.py`` and ``capture.py`` print on a Linux node, as typed objects.  Pure: no
+exec, no clock."""
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from conformance.errors import ProbeBroken
+from conformance.model.capture import Capture, Packet
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.host import FdbEntry, Link, LinuxFacts, Neighbour, RouteEntry
@@ -17,6 +20,11 @@ KINDS: dict[str, type[Link | RouteEntry | FdbEntry | Neighbour]] = {
     "links": Link, "routes": RouteEntry, "fdb": FdbEntry, "neighbours": Neighbour,
 }  # fmt: skip
 """What it lists, of which more is told than is read."""
+CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py"))
+PACKETS = 400
+"""Packets of one capture."""
+BYTES = 192
+"""bytes.  Of one packet: all headers of TCP in VXLAN, and the beginning of what follows."""
 
 
 def parse(node: str, stdout: bytes) -> LinuxFacts:
@@ -56,3 +64,40 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
         for name, kind in KINDS.items()
     }
     return from_plain(LinuxFacts, {"node": node, **kept})
+
+
+def capture_argv(
+    seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
+) -> tuple[str, ...]:
+    """The command that captures what goes between the addresses ``ends``, and between them and
+    ``peers``.
+
+    Without ``peers``: all that is to or from ``ends``.
+    """
+    return (
+        *CAPTURE.argv,
+        f"{seconds:g}",
+        *map(str, (PACKETS, BYTES, vxlan_port)),
+        *(",".join(sorted(addresses)) or "-" for addresses in (ends, peers)),
+    )
+
+
+def captured(node: str, stdout: bytes) -> Capture:
+    """The capture in an output.  Raises as :func:`only_answer`."""
+    return only_answer(node, stdout, CAPTURE, "capture", lambda found: _capture(node, found))
+
+
+def _capture(node: str, found: dict[str, Any]) -> Capture:
+    packets = tuple(
+        Packet(
+            at=float(packet["at"]),
+            interface=str(packet["interface"]),
+            way=int(packet["way"]),
+            hardware=int(packet["hardware"]),
+            data=base64.b64decode(packet["data"], validate=True),
+        )
+        for packet in found["packets"]
+    )
+    return Capture(
+        node=node, packets=packets, dropped=int(found["dropped"]), full=bool(found["full"])
+    )

@@ -184,11 +184,13 @@ class Prober:
         *,
         transcript: Transcript = forget,
     ) -> ExecResult:
-        """Run a command word for word in a pod's main container, to its end, within so many seconds.
+        """Run a command word for word in a pod's main container, to its end, within so many
+        seconds.
 
         In a pod that is not the suite's (Calico's own) it runs in the Workload's container.  Waits
         for a free PowerShell start of a Windows node first (not counted).  What it prints is
-        evidence beside an attempt on the same path, never a verdict of its own.  Raises ProbeBroken.
+        evidence beside an attempt on the same path, never a verdict of its own.  Raises
+        ProbeBroken.
         """
         where = (workload.namespace, workload.pod)
         container = ROLES[workload.role].main if workload.role in ROLES else workload.container

@@ -1,7 +1,9 @@
-"""Streams between pods, watched at both ends: opened, looked at and closed through one stream agent per pod.
+"""Streams between pods, watched at both ends: opened, looked at and closed through one stream agent
+per pod.
 
-Agents are the prober's: they start inside the exec budget and stay until the run ends.  An agent that breaks takes its
-streams with it, which is ProbeBroken and never a verdict; a pod that is no longer the one it was is EnvironmentBroken.
+Agents are the prober's: they start inside the exec budget and stay until the run ends.  An agent
+that breaks takes its streams with it, which is ProbeBroken and never a verdict; a pod that is no
+longer the one it was is EnvironmentBroken.
 """
 
 import itertools
@@ -72,7 +74,8 @@ class Streams:
         return self._one(stream, side, {"type": "stream-report"})[0]
 
     def abort(self, stream: Stream, side: Side) -> StreamEnd:
-        """Let one end give the connection up, with a RST to the other; that end is forgotten, the other is not."""
+        """Let one end give the connection up, with a RST to the other; that end is forgotten, the
+        other is not."""
         return self._one(stream, side, {"type": "stream-close", "how": "rst"})[0]
 
     def shut(self) -> None:
@@ -113,23 +116,25 @@ class Streams:
             self._prober.agent(workload, protocol.STREAM_AGENTS[workload.os], waited)
             for workload in (client, server)
         )
-        here = self._times(client)
-        there = self._times(server)
         port = self._ask(
             agents[1],
-            {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there},
+            {
+                "type": "stream-listen",
+                "port": 0 if server.host_network else STREAM_PORT,
+                **self._times(server),
+            },
         )
         target = server.tcp(int(port["port"]))
         name = f"s{next(self._numbers)}"
-        give_up = round(self._timings.of(client.os).tcp_give_up * 1000)
         job = {
             "type": "stream-open",
             "stream": name,
             "host": target.host,
             "port": target.port,
-            "give_up_ms": give_up,
+            "give_up_ms": round(self._timings.of(client.os).tcp_give_up * 1000),
+            **self._times(client),
         }
-        (first,) = self._ask(agents[0], job | here)["ends"]
+        (first,) = self._ask(agents[0], job)["ends"]
         stream = Stream(name, client, server, target, (agents[0], agents[1]))
         if first["verdict"] != StreamVerdict.SURVIVED:
             self._ask(agents[0], {"type": "stream-close", "stream": name})
@@ -185,7 +190,8 @@ class Streams:
         return self._end(mine[0], agent, workload, side), mine[0]
 
     def _end(self, end: dict[str, Any], agent: Agent, workload: Workload, side: Side) -> StreamEnd:
-        """One end as the model has it.  Raises ProbeBroken for what the protocol calls no verdict."""
+        """One end as the model has it.  Raises ProbeBroken for what the protocol calls no
+        verdict."""
         word = str(end["verdict"])
         if word not in StreamVerdict.__members__:
             raise ProbeBroken(
@@ -213,7 +219,8 @@ class Streams:
         )
 
     def _ask(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
-        """The answer to one line, which also tells more of the agent's clock.  Raises ProbeBroken."""
+        """The answer to one line, which also tells more of the agent's clock.  Raises
+        ProbeBroken."""
         patience = self._timings.of(agent.workload.os)
         answer = agent.request(
             lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode(

@@ -1,8 +1,8 @@
 """Waiting until new pods have a network: their first seconds say nothing about conformance.
 
-New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and their first DNS queries
-time out (aks-engine#189).  It gates nothing by itself: a pod that stays cold may be what a claim is about, so the
-claims decide, and this only says what it saw.
+New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and
+their first DNS queries time out (aks-engine#189).  It gates nothing by itself: a pod that stays
+cold may be what a claim is about, so the claims decide, and this only says what it saw.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
 """Verdicts that only a working network gives; whether they are right is for the claims."""
 LOOK_AFTER = 10.0
-"""s.  Between two looks whether what stays cold is there still: on a node that died nothing ever gets warm."""
+"""s.  Between two looks whether what stays cold is there still: on a node that died nothing ever
+gets warm."""
 
 
 class Observer(Protocol):
@@ -59,9 +60,11 @@ def warm_up(
     timings: Timings,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Warmth:
-    """Wait until every client gets an answer from DNS (for ``name``) and from a server that should be open to it.
+    """Wait until every client gets an answer from DNS (for ``name``) and from a server that should
+    be open to it.
 
-    Raises ProbeBroken and EnvironmentBroken as probing does, and where a client's node died meanwhile.
+    Raises ProbeBroken and EnvironmentBroken as probing does, and where a client's node died
+    meanwhile.
     """
     questions: list[dict[str, Any]] = [{"kind": Kind.DNS, "query": name}]
     if known_good is not None:

@@ -23,7 +23,7 @@ def test_live_agents_are_bounded_and_an_idle_one_makes_room(
     try:
         for number in range(4):
             prober.observe([make.attempt(listening, make.workload(f"client-{number}"))])
-            assert len(prober.agents) <= 2
+            assert len(prober.agents._agents) <= 2
         assert len(agents.started) == 4
     finally:
         prober.close()
@@ -40,7 +40,7 @@ def test_idle_agents_of_one_process_leave_another_its_share(
         for prober, name in ((one, "a"), (other, "b")):
             for number in range(4):
                 prober.observe([make.attempt(listening, make.workload(f"{name}-{number}"))])
-        assert (len(one.agents), len(other.agents)) == (2, 2)
+        assert (len(one.agents._agents), len(other.agents._agents)) == (2, 2)
     finally:
         one.close()
         other.close()
@@ -60,7 +60,7 @@ def test_live_agents_on_a_windows_node_are_bounded_for_all_processes(
             prober.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
             prober.agent(make.workload(f"l-{number}"), program)
         prober.agent(make.workload("a-5", "windows", "win-2"), program)
-        assert len(prober.agents) == 6, (
+        assert len(prober.agents._agents) == 6, (
             "one on win-1, which is its share there, one on win-2, and those on Linux"
         )
         taken = [
@@ -68,7 +68,7 @@ def test_live_agents_on_a_windows_node_are_bounded_for_all_processes(
             for number in range(2)
         ]
         assert taken[1].alive
-        assert len(other.agents) == 1
+        assert len(other.agents._agents) == 1
     finally:
         prober.close()
         other.close()
@@ -88,7 +88,7 @@ def test_what_a_process_keeps_on_a_node_beyond_its_share_goes_when_another_waits
             prober.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
         prober.agents.limits = narrow
         assert other.agent(make.workload("b", "windows", "win-1"), program).alive
-        assert (len(prober.agents), len(other.agents)) == (1, 1)
+        assert (len(prober.agents._agents), len(other.agents._agents)) == (1, 1)
     finally:
         prober.close()
         other.close()
@@ -103,7 +103,7 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
             [make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)]
         )
         assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 6
-        assert len(prober.agents) <= 2
+        assert len(prober.agents._agents) <= 2
     finally:
         prober.close()
 
@@ -157,13 +157,13 @@ def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
         prober.observe(
             [make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)]
         )
-        assert len(prober.agents) == 4, "it needed them at once, and nobody else did"
+        assert len(prober.agents._agents) == 4, "it needed them at once, and nobody else did"
         assert not prober.slots.wanted("agent")
         seen = other.observe(
             [make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)]
         )
         assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
-        assert (len(prober.agents), len(other.agents)) == (2, 2)
+        assert (len(prober.agents._agents), len(other.agents._agents)) == (2, 2)
         assert other.counts.repeated.total() == prober.counts.repeated.total() == 0
     finally:
         prober.close()

@@ -1,4 +1,5 @@
-"""Attempts leave when they are begun, each result is told when it comes, and what was given up is never heard of."""
+"""Attempts leave when they are begun, each result is told when it comes, and what was given up is
+never heard of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Golden conversations are held with an agent word for word; the line that differs is the message."""
+"""Golden conversations are held with an agent word for word; the line that differs is the
+message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A failing pair brings what its nodes say of it; what cannot be had is one line, in time, and never an error."""
+"""A failing pair brings what its nodes say of it; what cannot be had is one line, in time, and
+never an error."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from conformance.probe.capture import CAPTURE
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.evidence import hns_text
@@ -27,7 +29,6 @@ from conformance.kube.execute import ExecResult
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.probe.capture import CAPTURE
 from conformance.settings import load_timings
 
 NETWORK: dict[str, Any] = {

@@ -1,4 +1,5 @@
-"""What is said of BGP on Windows nodes: sessions, the end that is down, what is announced, what a dead path lacks."""
+"""What is said of BGP on Windows nodes: sessions, the end that is down, what is announced, what a
+dead path lacks."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from conformance.model.host import (
     LinuxFacts,
     RouteEntry,
 )
-from conformance.probe import bgp
+from conformance.probe import windows_host
 
 ADDRESSES = {"l1": "10.0.0.11", "l2": "10.0.0.12", "w1": "10.0.0.14", "w2": "10.0.0.15"}
 NOT_CONFIGURED = dict.fromkeys(
@@ -317,7 +318,7 @@ def test_to_another_subnet_any_router_of_the_own_one_is_right(
 
 
 def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:
-    assert not set('"%^\n') & set(bgp.PROGRAM)
+    assert not set('"%^\n') & set(windows_host.BGP)
 
 
 @pytest.mark.parametrize(
@@ -325,4 +326,4 @@ def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> Non
 )
 def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe(text: str) -> None:
     with pytest.raises(ProbeBroken, match=r"node w1: bgp\.ps1 printed"):
-        bgp.parse(text, "node w1")
+        windows_host.bgp_host(text, "node w1")

@@ -1,4 +1,5 @@
-"""What IPAM's objects say of a Windows node: its blocks, what they keep back, and where its pods' addresses lie."""
+"""What IPAM's objects say of a Windows node: its blocks, what they keep back, and where its pods'
+addresses lie."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ def routes(
     felix: dict[str, Any] | None = None,
     passed_on: str | None = None,
 ) -> LinuxRoutes:
-    """``10.1.0.0/26 by 10.0.0.2`` is one with a next hop; ``passed_on``: how a BGPPeer takes next hops."""
+    """``10.1.0.0/26 by 10.0.0.2`` is one with a next hop; ``passed_on``: how a BGPPeer takes next
+    hops."""
     there = {
         (V3, "BlockAffinity"): [BLOCK],
         (V3, "FelixConfiguration"): [named("default", **(felix or {}))],

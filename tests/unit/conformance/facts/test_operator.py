@@ -1,4 +1,5 @@
-"""What Calico's operator was given and has laid, as facts: as demanded and as rendered, or what is there instead."""
+"""What Calico's operator was given and has laid, as facts: as demanded and as rendered, or what is
+there instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is said about the overlay: as announced where nodes and objects agree, what is otherwise where they do not."""
+"""What is said about the overlay: as announced where nodes and objects agree, what is otherwise
+where they do not."""
 
 from __future__ import annotations
 

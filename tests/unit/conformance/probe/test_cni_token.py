@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.probe.cni_token import PROGRAM, parse
+from conformance.probe.windows_host import CNI_TOKENS, token_ends
 
 END = datetime(2026, 11, 27, 9, 30, 5, tzinfo=UTC)
-LOOKS_FOR = PROGRAM.partition("cmatch '")[2].partition("'")[0]
+LOOKS_FOR = CNI_TOKENS.partition("cmatch '")[2].partition("'")[0]
 
 
 def kubeconfig(payload: dict[str, object]) -> str:
@@ -36,13 +36,13 @@ def test_the_end_is_found_at_each_of_the_places_where_it_can_begin(
     found = re.search(LOOKS_FOR, text)
     assert found
     assert len(found[1]) <= 24
-    assert parse(f"token {found[1]}\r\nend\r\n", "node w") == [END]
+    assert token_ends(f"token {found[1]}\r\nend\r\n", "node w") == [END]
 
 
 def test_a_token_without_an_end_has_none() -> None:
     assert not re.search(LOOKS_FOR, kubeconfig({"aud": ["abc"], "iat": 5, "sub": "nobody"}))
-    assert parse("token\nend", "node w") == [None]
-    assert parse("end", "node w") == []
+    assert token_ends("token\nend", "node w") == [None]
+    assert token_ends("end", "node w") == []
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe_and_is_not_shown
     with pytest.raises(
         ProbeBroken, match=r"^node w: cni_token\.ps1 printed (no end|a line of another shape)$"
     ):
-        parse(text, "node w")
+        token_ends(text, "node w")
 
 
 def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> None:
-    assert not set('"%^\n') & set(PROGRAM)
+    assert not set('"%^\n') & set(CNI_TOKENS)

@@ -1,4 +1,5 @@
-"""Literal commands run in the pod's main container; warming up waits for answers and decides nothing."""
+"""Literal commands run in the pod's main container; warming up waits for answers and decides
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Registry keys as PowerShell's ConvertTo-Json prints them, one a line, and what the session says of itself."""
+"""Registry keys as PowerShell's ConvertTo-Json prints them, one a line, and what the session says
+of itself."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.probe.registry import differences
+from conformance.probe.windows_host import differences
 
 ROOT = "Microsoft.PowerShell.Core\\Registry::HKEY_LOCAL_MACHINE\\"
 STATE = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.model.host import BgpHost, BgpPeer, BgpRoute
-from conformance.probe import bgp, cni_token
+from conformance.probe import windows_host
 from hybridlab.powershell.command_line import run
 from hybridlab.runtime.applet import HostProblem, Process
 from hybridlab.windows import cni_kubeconfig
@@ -280,20 +280,20 @@ BGP = {
 
 def test_the_suites_program_about_the_cni_plugins_token_prints_its_end_alone() -> None:
     host, began = KnownHost(), 1_764_000_000
-    assert powershell(cni_token.PROGRAM, host) == (0, "end\r\n", "")
+    assert powershell(windows_host.CNI_TOKENS, host) == (0, "end\r\n", "")
     host.answers["files"] = {"C:\\etc\\cni\\net.d\\calico-kubeconfig": cni_kubeconfig.text(began)}
-    code, out, err = powershell(cni_token.PROGRAM, host)
+    code, out, err = powershell(windows_host.CNI_TOKENS, host)
     assert (code, err, len(out.split())) == (0, "", 3)
-    (end,) = cni_token.parse(out, "the host")
+    (end,) = windows_host.token_ends(out, "the host")
     assert end is not None
     assert end.timestamp() == began + 24 * 3600
     assert len(out) < len("token  end") + 30
 
 
 def bgp_of(host: KnownHost) -> Any:
-    code, out, err = powershell(bgp.PROGRAM, host)
+    code, out, err = powershell(windows_host.BGP, host)
     assert (code, err) == (0, "")
-    return bgp.parse(out, "the host")
+    return windows_host.bgp_host(out, "the host")
 
 
 def test_the_suites_program_about_bgp_says_what_the_host_knows() -> None:

@@ -1,4 +1,5 @@
-"""Agents that are kept from the servers by a policy of others are told apart from agents that say something else."""
+"""Agents that are kept from the servers by a policy of others are told apart from agents that say
+something else."""
 
 from __future__ import annotations
 
