@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ProbeBroken
+from conformance.evidence import packets
 from conformance.model.capture import Capture
 from conformance.probe import capture
-from conformance.run import packets
 
 PROGRAM = Path(__file__).parents[2] / "manifests" / "probes" / "capture.py"
 ENDS, PEERS = ("127.0.0.2", "127.0.0.3"), ("127.0.0.8", "127.0.0.9")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
+from conformance.foreign.beforehand import Beforehand
 from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
@@ -19,7 +20,8 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
 from conformance.run.directory import RunDirectory
-from conformance.run.provider import Beforehand, Connection, Inspection, Room
+from conformance.run.provider import Connection, Inspection
+from conformance.schedule.workers import Room
 
 
 def node(

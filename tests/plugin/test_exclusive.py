@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conformance.run.directory import RunDirectory
-from conformance.run.scheduler_lock import SHARED, Exclusivity, HeldLocks, ReadWriteGate
+from conformance.schedule.scheduler_lock import SHARED, Exclusivity, HeldLocks, ReadWriteGate
 
 from .conftest import Project, Run
 from .test_run_ends import wait_for

@@ -105,7 +105,7 @@ def test_what_has_a_node_to_itself_or_decides_by_what_the_run_has_watched_is_not
     project.suite("""
 from types import SimpleNamespace
 from conformance.marks import after_all_others
-from conformance.run import standing_watch
+from conformance.watch import standing_watch
 
 standing_watch.Watch = lambda *_: SimpleNamespace(begin=lambda: None, end=lambda: None)
 

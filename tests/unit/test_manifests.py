@@ -66,8 +66,10 @@ def test_a_policy_stays_inside_the_run(path: Path) -> None:
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
 def test_a_policy_is_used_by_a_test(path: Path) -> None:
     suites = "\n".join(item.read_text() for item in (ROOT / "suites").rglob("*.py"))
-    if user := {"watch": "standing_watch", "beside": "policies"}.get(path.parent.name):
-        assert f'"{path.stem}"' in (ROOT / f"lib/conformance/run/{user}.py").read_text()
+    if user := {"watch": "watch/standing_watch", "beside": "enforcement/policy"}.get(
+        path.parent.name
+    ):
+        assert f'"{path.stem}"' in (ROOT / f"lib/conformance/{user}.py").read_text()
         return
     name = str(path.relative_to(MANIFESTS))
     ways = name.replace("ingress", "{way}").replace("egress", "{way}")

@@ -20,8 +20,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from conformance.enforcement.worlds import on_file
 from conformance.policy.worlds import World
-from conformance.run.worlds import on_file
 from tests.worlds import choose, edit_grammar, grammar
 from tests.worlds.compose import grown
 from tests.worlds.reduce import reduced

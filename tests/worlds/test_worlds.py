@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from conformance.catalog import catalog
+from conformance.enforcement.worlds import unlimited
 from conformance.plugin.words import selects_nothing
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import World
-from conformance.run.worlds import unlimited
 from tests.worlds import counts
 from tests.worlds.choose import FEATURES, TWICE, beside, edit_shown, objects_of, pairs, shown
 from tests.worlds.mutants import MUTANTS

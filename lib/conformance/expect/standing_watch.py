@@ -1,6 +1,6 @@
 """The standing watch: what paths that no test touches answered all through a run, and what that says of policy.
 
-Who holds the run asks them (:mod:`conformance.run.standing_watch`); here they are judged, once all tests have ended.
+Who holds the run asks them (:mod:`conformance.watch.standing_watch`); here they are judged, once all tests have ended.
 Moments are seconds of the machine's monotonic clock, which all processes of a run share.
 """
 

@@ -23,10 +23,10 @@ from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects, untested
-from conformance.run import load
-from conformance.run.limits import more_than_auto, workers_for
 from conformance.run.provider import Provider
 from conformance.run.run import Run
+from conformance.schedule import load
+from conformance.schedule.workers import more_than_auto, workers_for
 
 MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",

@@ -44,12 +44,12 @@ from conformance.report import (
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
-from conformance.run import load, plan
 from conformance.run.directory import RunDirectory
-from conformance.run.estimate import token_line
-from conformance.run.limits import claims_blocked_by_missing_rights, would_not_run
-from conformance.run.plan import PlannedTest
 from conformance.run.run import NODE_FACTS
+from conformance.schedule import load, plan
+from conformance.schedule.estimate import token_line
+from conformance.schedule.plan import PlannedTest
+from conformance.schedule.workers import claims_blocked_by_missing_rights, would_not_run
 from conformance.verdicts.attempts import FLAKY, of_planned, silenced
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
 
@@ -134,7 +134,7 @@ class Controller:
         """Begin the standing watch if a test decides by it."""
         if self._watch or not any(test.exclusivity.kind == "last" for test in self._plan()):
             return
-        from conformance.run.standing_watch import Watch  # brings the Kubernetes client's side in
+        from conformance.watch.standing_watch import Watch  # brings the Kubernetes client's side in
 
         self._watch = Watch(self.run, self.run.connect())
         self._watch.begin()

@@ -19,9 +19,9 @@ from conformance.model.endpoint import OS
 from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
 from conformance.run.directory import BEGUN
-from conformance.run.plan import assign_exclusivity
-from conformance.run.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 from conformance.run.unrestored import ExclusiveMark
+from conformance.schedule.plan import assign_exclusivity
+from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 
 NOTICEABLE = 0.5
 """s.  Shorter waits stand in conformance.json alone."""

@@ -10,8 +10,8 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.qualify.sets import suite_parts
-from conformance.run import groups, load
 from conformance.run.run import Run
+from conformance.schedule import groups, load
 from conformance.settings import Settings
 
 NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"

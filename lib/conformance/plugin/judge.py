@@ -22,6 +22,7 @@ from conformance.errors import (
     Wavered,
     first_line,
 )
+from conformance.evidence import felix_cause as felix_first
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
 from conformance.plugin import options
@@ -31,9 +32,9 @@ from conformance.plugin.state import State
 from conformance.plugin.words import Words
 from conformance.report import allure_results, junit
 from conformance.report.diagnostics import Failure
-from conformance.run import felix_first, plan
-from conformance.run.builds import builds_of
-from conformance.run.plan import PlannedTest
+from conformance.schedule import plan
+from conformance.schedule.builds import builds_of
+from conformance.schedule.plan import PlannedTest
 from conformance.verdicts import statement as verdicts
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome

@@ -16,17 +16,17 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
+from conformance.foreign.beforehand import Beforehand
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.plugin.header import covered_nodes
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
-from conformance.run import plan
-from conformance.run.estimate import Estimate, estimate, token_line
-from conformance.run.limits import workers_for
-from conformance.run.plan import PlannedTest
-from conformance.run.provider import Beforehand
 from conformance.run.run import Run
+from conformance.schedule import plan
+from conformance.schedule.estimate import Estimate, estimate, token_line
+from conformance.schedule.plan import PlannedTest
+from conformance.schedule.workers import workers_for
 from conformance.verdicts.prospect import ClaimPart, applying
 
 

@@ -14,10 +14,10 @@ from conformance.catalog import (
     Conditions,
     Needs,
 )
+from conformance.enforcement.worlds import OnFile
 from conformance.model.endpoint import OS
 from conformance.product import MANIFESTS
-from conformance.run.plan import CHANGING, PlannedTest, isolation_of
-from conformance.run.worlds import OnFile
+from conformance.schedule.plan import CHANGING, PlannedTest, isolation_of
 from conformance.verdicts.prospect import ClaimPart
 
 CHANGES_NAMESPACES = frozenset({"temporary_namespace", "relabel_namespaces"})

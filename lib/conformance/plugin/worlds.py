@@ -12,10 +12,10 @@ from _pytest.mark import ParameterSet
 from xdist.scheduler import LoadScheduling
 from xdist.workermanage import WorkerController
 
+from conformance.enforcement.worlds import OnFile, in_folder, shipped
 from conformance.errors import UsageProblem
 from conformance.marks import verifies
 from conformance.plugin import state
-from conformance.run.worlds import OnFile, in_folder, shipped
 
 FILE = "policy/test_worlds.py"
 """Where every test marked with ``each_world`` is: the process that deals tests out knows their names alone."""

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import EnvironmentBroken, Nonconformance, first_line
 from conformance.kube.client import Obj
 from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state, pulling
 from conformance.model.counted import counted
+from conformance.model.decision import Decision, decision_on
+from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
+from conformance.verdicts.meaning import of_error
 
 __tracebackhide__ = True  # a failure shows the line of the test
 
@@ -19,6 +22,11 @@ NETWORK = re.compile(
 """In the message of FailedCreatePodSandBox: the network failed, which comes before any image of the pod's own."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
 """In the message of Killing: the kubelet restarts the container, whose status does not say so yet."""
+
+
+def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
+    """Return what an error about a pod decides on the pod's node."""
+    return decision_on(node, of_error(error), first_line(error), "behaviour")
 
 
 def own_fault(pod: Obj) -> str:

@@ -3,19 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from conformance.errors import EnvironmentBroken, first_line
+from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
-from conformance.model.decision import Decision, decision_on
+from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import DEMO_PORT, MANIFESTS, ROLES
-from conformance.pods.starting import verdict_on
-from conformance.verdicts.meaning import of_error
+from conformance.pods.starting import decision_on_failure, verdict_on
 
 __tracebackhide__ = True  # a failure shows the line of the test
 
@@ -110,7 +109,7 @@ class WebServer:
         except EnvironmentBroken as error:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
-            self._keep([decision_on(node, of_error(verdict), first_line(verdict), "behaviour")])
+            self._keep([decision_on_failure(node, verdict)])
             raise verdict.with_traceback(
                 None
             ) from None  # how they were waited for is nobody's business

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
-from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError, first_line
+from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError
 from conformance.kube import prepared
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
@@ -22,9 +22,8 @@ from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.groups import Group, PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
-from conformance.pods.starting import verdict_on
+from conformance.pods.starting import decision_on_failure, verdict_on
 from conformance.pods.tailor import SEAT
-from conformance.verdicts.meaning import of_error
 
 __tracebackhide__ = True  # a failure shows the line of the test
 
@@ -258,9 +257,7 @@ class WorkerPods:
                 )
 
     def _failed(self, seat: str, error: BaseException) -> None:
-        self.keep(
-            [decision_on(self._wish(seat).node, of_error(error), first_line(error), "behaviour")]
-        )
+        self.keep([decision_on_failure(self._wish(seat).node, error)])
 
     def _seats(self, role: str) -> list[str]:
         """The seats of a role on each covered node, the worker's first node first."""

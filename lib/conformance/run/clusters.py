@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from conformance.journal.lease import RunLock
 
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
-"""In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and HTTP."""
+"""In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and
+HTTP."""
 LOOK_EVERY = 2.0
 """s.  Between two looks whether an API server that has gone away answers again."""
 EMULATED = "hybridlab.emulated"
-"""Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is known by it."""
+"""Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is
+known by it."""
 
 
 class Clusters:
@@ -46,7 +48,8 @@ class Clusters:
         self._door: Kube | None = None
         self._run: RunDirectory | None = None
         self._process = ""
-        """Signature of the process that opened the run and takes its lock; workers only check the lock."""
+        """Signature of the process that opened the run and takes its lock; workers only check the
+        lock."""
         self._recovered = False
         """Whether something was put back before the run began, so that facts have changed."""
 
@@ -82,10 +85,10 @@ class Clusters:
         from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights
         from conformance.facts.rights import lacking
+        from conformance.foreign.beforehand import beforehand
         from conformance.journal.lease import LOCK_RIGHTS
         from conformance.kube.prepared import needed, usable
-        from conformance.run.limits import room_on_windows
-        from conformance.run.policies_there import beforehand
+        from conformance.schedule.workers import room_on_windows
 
         door = self._connected(connection, settings)
         try:
@@ -180,7 +183,8 @@ class Clusters:
         )
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Kube:
-        """The Kube of this process, which shares with the run's others how long the API server has been silent."""
+        """The Kube of this process, which shares with the run's others how long the API server has
+        been silent."""
         self._run = run
         return self._connected(connection, settings)
 

@@ -1,7 +1,7 @@
 """A run's directory: its reports, and what its processes share (plan, locks, slots, epoch).
 
-All workers run on the controller's machine, so files and flock do.  Locks and slots are taken by whoever needs them;
-here is only where they lie.
+All workers run on the controller's machine, so files and flock do.  Locks and slots are taken by
+whoever needs them; here is only where they lie.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import IO, Any
 from conformance.errors import EnvironmentBroken
 
 BEGUN = ".began"
-"""Ending of the files in :attr:`RunDirectory.turns` that tell of turns which stop others when they begin: a process may
-die in one."""
+"""Ending of the files in :attr:`RunDirectory.turns` that tell of turns which stop others when they
+begin: a process may die in one."""
 
 
 class RunDirectory:
@@ -48,9 +48,11 @@ class RunDirectory:
         self.unrestored = self.shared / "unrestored"
         """What exclusive tests may have left changed (``conformance.run.unrestored``)."""
         self.changes = self.shared / "changes"
-        """What the run has changed beyond its own namespaces and not put back: open journal entries, a file each."""
+        """What the run has changed beyond its own namespaces and not put back: open journal
+        entries, a file each."""
         self.alive = self.shared / "alive"
-        """Locked by every process of the run for as long as it lives: what is left of a dead run may be removed."""
+        """Locked by every process of the run for as long as it lives: what is left of a dead run
+        may be removed."""
         self.attachments = path / "attachments"
         self._held: IO[str] | None = None
         self._before: Path | None = None
@@ -58,7 +60,8 @@ class RunDirectory:
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:
-        """A new one, named by the time (UTC) and a random id that also names the run's namespaces."""
+        """A new one, named by the time (UTC) and a random id that also names the run's
+        namespaces."""
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
@@ -84,7 +87,8 @@ class RunDirectory:
         return run, run_id
 
     def changed_node(self, name: str) -> bool:
-        """Whether an exclusive test of this run, running or over, had a node, or the whole cluster, to itself."""
+        """Whether an exclusive test of this run, running or over, had a node, or the whole cluster,
+        to itself."""
         marks = [
             path
             for folder in (self.turns, self.unrestored)
@@ -109,7 +113,8 @@ class RunDirectory:
         fcntl.flock(self._held, fcntl.LOCK_SH)
 
     def epoch(self) -> int:
-        """How many exclusive tests have ended: pods and agents from an earlier epoch have to be looked at again."""
+        """How many exclusive tests have ended: pods and agents from an earlier epoch have to be
+        looked at again."""
         return int((self.shared / "epoch").read_text())
 
     def advance_epoch(self) -> int:
@@ -123,7 +128,8 @@ class RunDirectory:
         return now
 
     def once(self, name: str, work: Callable[[], object]) -> None:
-        """Do something once per run: the first process does it, the others wait for it and share how it ended.
+        """Do something once per run: the first process does it, the others wait for it and share
+        how it ended.
 
         Raises what the work raises; in the other processes EnvironmentBroken with its message.
         """
@@ -143,7 +149,8 @@ class RunDirectory:
                 raise
 
     def take(self, name: str) -> bool:
-        """Whether no process of the run has taken what this names, and not given it back; it is this one's then."""
+        """Whether no process of the run has taken what this names, and not given it back; it is
+        this one's then."""
         try:
             (self.watches / name).touch(exist_ok=False)
         except FileExistsError:
@@ -172,19 +179,22 @@ class RunDirectory:
 
     @property
     def problem(self) -> Path:
-        """File about something wrong with the test files, which all workers find alike; not there: nothing is."""
+        """File about something wrong with the test files, which all workers find alike; not there:
+        nothing is."""
         return self.plans / "problem.txt"
 
 
 def write_whole(target: Path, content: Any) -> None:
-    """Written whole or not at all; several processes may write the same at once, and the last one counts."""
+    """Written whole or not at all; several processes may write the same at once, and the last one
+    counts."""
     fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))
     fresh.replace(target)
 
 
 class Epoch:
-    """One process's view: what it keeps from test to test is looked at again when an epoch has ended meanwhile."""
+    """One process's view: what it keeps from test to test is looked at again when an epoch has
+    ended meanwhile."""
 
     def __init__(self, run: RunDirectory | None) -> None:
         self._run = run
@@ -205,7 +215,8 @@ class Epoch:
             self._run.advance_epoch()
 
     def catch_up(self) -> None:
-        """Revalidate what was kept from an earlier epoch.  On an exception the epoch does not advance."""
+        """Revalidate what was kept from an earlier epoch.  On an exception the epoch does not
+        advance."""
         if not self._run:
             return
         now = self._run.epoch()

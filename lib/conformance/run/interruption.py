@@ -1,6 +1,8 @@
-"""In every process of a run: SIGINT and SIGTERM, by which users and CI systems cancel, end it soon and in order.
+"""In every process of a run: SIGINT and SIGTERM, by which users and CI systems cancel, end it soon
+and in order.
 
-What the process waits for at that moment ends, in every thread; what clears up has a short time of its own.
+What the process waits for at that moment ends, in every thread; what clears up has a short time of
+its own.
 """
 
 import os
@@ -16,7 +18,8 @@ INTERRUPTED = 2
 
 
 class Interruption:
-    """The handlers of one process, from its first look at the cluster to the end of everything that pytest does."""
+    """The handlers of one process, from its first look at the cluster to the end of everything that
+    pytest does."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -27,18 +30,19 @@ class Interruption:
         """What the session ended with, once it has."""
 
     def begin(self, *, worker: bool) -> None:
-        """From here on.  Workers of xdist are ended by their controller, and hear of Ctrl-C alone."""
+        """From here on.  Workers of xdist are ended by their controller, and hear of Ctrl-C
+        alone."""
         self._worker = worker
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT,) if worker else (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._interrupt)
 
     def end(self) -> None:
-        """Handlers are what they were, and no thread that still waits for something keeps the process.
+        """Handlers are what they were, and no thread that still waits for something keeps the
+        process.
 
-        To be called last: where such a thread is left after an interruption, or because the API server is gone, the
-        process ends here.
-        """
+        To be called last: where such a thread is left after an interruption, or because the API
+        server is gone, the process ends here."""
         for number, before in self._before.items():
             signal.signal(number, before)
         waiting = [
@@ -61,7 +65,8 @@ class Interruption:
         raise KeyboardInterrupt
 
     def _give_up(self, number: int, frame: object) -> None:
-        """Ctrl-C while it is cleared up: the process ends with one line, and pytest gets no traceback to print."""
+        """Ctrl-C while it is cleared up: the process ends with one line, and pytest gets no
+        traceback to print."""
         signal.signal(number, signal.SIG_DFL)
         self.exit_code = INTERRUPTED
         if self.run is not None and not self._worker:

@@ -26,7 +26,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _end_with_parent() -> None:
-    """In the child before it becomes the lab: the kernel sends it SIGTERM when pytest dies, by kill -9 too."""
+    """In the child before it becomes the lab: the kernel sends it SIGTERM when pytest dies, by kill
+    -9 too."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -70,7 +71,8 @@ class LabProcess:
             os.close(writing)
 
     def wait(self) -> str:
-        """Until it says that it is ready; what it says.  Raises UsageProblem (profile) or ClusterUnusable."""
+        """Until it says that it is ready; what it says.  Raises UsageProblem (profile) or
+        ClusterUnusable."""
         deadline = Deadline(self._timings.lab_ready)
         said = b""
         while not said.endswith(b"\n"):
@@ -101,7 +103,8 @@ class LabProcess:
             self._ready = -1
 
     def watch(self, lost: Callable[[str], object]) -> None:
-        """Tell, in one line, when the lab ends by itself from here on: it, or this machine, lacks something."""
+        """Tell, in one line, when the lab ends by itself from here on: it, or this machine, lacks
+        something."""
 
         def wait() -> None:
             if self._process.wait() == _ENVIRONMENT:

@@ -1,4 +1,5 @@
-"""A line now and then about what a run waits for, past what captures output: pulling Windows images takes minutes."""
+"""A line now and then about what a run waits for, past what captures output: pulling Windows images
+takes minutes."""
 
 import os
 import sys
@@ -9,11 +10,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 
 
 class Progress:
-    """Called with ``what: state``; tells a state when ``what`` has been waited for since at least ``every`` seconds.
+    """Called with ``what: state``; tells a state when ``what`` has been waited for since at least
+    ``every`` seconds.
 
-    An empty state ends the wait: the next one for the same begins anew.
-    Thread-safe.  Goes to standard error, which xdist's workers share with the process that the user started.
-    """
+    An empty state ends the wait: the next one for the same begins anew. Thread-safe.  Goes to
+    standard error, which xdist's workers share with the process that the user started."""
 
     def __init__(
         self,
@@ -21,7 +22,8 @@ class Progress:
         uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext,
         told: Callable[[], None] = lambda: None,
     ) -> None:
-        """Within ``uncaptured()``, what is printed reaches the user; ``told`` is called when something was."""
+        """Within ``uncaptured()``, what is printed reaches the user; ``told`` is called when
+        something was."""
         self._every = every
         self._uncaptured = uncaptured
         self._heard = told
@@ -53,8 +55,8 @@ class Progress:
 class Alive:
     """Tells what goes on whenever the user has heard nothing for a while, from a thread of its own.
 
-    Writes to a file descriptor past what captures output: a test's capturing is not for other threads to suspend.
-    """
+    Writes to a file descriptor past what captures output: a test's capturing is not for other
+    threads to suspend."""
 
     def __init__(self) -> None:
         self._doing = ""
@@ -64,7 +66,8 @@ class Alive:
         self._ended = threading.Event()
 
     def begin(self, every: float, descriptor: int) -> None:
-        """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at most."""
+        """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at
+        most."""
         self._ended.clear()
         self._descriptor = os.dup(
             descriptor

@@ -4,17 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from conformance.foreign.beforehand import Beforehand
 from conformance.model.change import PutBack
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.run.choice import Choice, How
 from conformance.run.directory import RunDirectory
+from conformance.schedule.workers import Room
 from conformance.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How every process of the run reaches the cluster; handed to workers as JSON, so without credentials."""
+    """How every process of the run reaches the cluster; handed to workers as JSON, so without
+    credentials."""
 
     how: How
     label: str
@@ -23,42 +26,6 @@ class Connection:
     context: str | None = None
     external_target: str | None = None
     """External target announced by the cluster, ``ADDRESS[:PORT]``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Room:
-    """What a node has left for pods."""
-
-    addresses: int
-    """Pods that its kubelet and its IPAM block still take."""
-    memory: int | None
-    """MiB that no pod requests; None: not known."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Beforehand:
-    """Policies of others that may decide paths of the run's pods, as text; empty: none."""
-
-    closing: str = ""
-    opening: str = ""
-    unread: str = ""
-    """Kinds that could not be read, and why."""
-    exempt: str = ""
-    """How to keep them from the run's pods."""
-
-    @property
-    def lines(self) -> list[str]:
-        told = "; ".join(filter(None, [self.closing, self.opening]))
-        found = (
-            [
-                f"policies of others: {told}: what they decide is INCONCLUSIVE or NOT_RUN; {self.exempt}"
-            ]
-            if told
-            else []
-        )
-        return found + (
-            [f"policies of others could not be read: {self.unread}"] if self.unread else []
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,17 +40,21 @@ class Inspection:
     not_opted_in: str = ""
     """Why nothing may be changed here that the whole cluster shares; empty: it may."""
     third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Windows node to pods of other people's DaemonSets there, which a new HNS network costs their own; only where one
-    may be made."""
+    """Windows node to pods of other people's DaemonSets there, which a new HNS network costs their
+    own; only where one may be made."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
+    """Rights that the user does not have, by what needs them
+    (``conformance.facts.rights.NEEDS``)."""
     prepared: int = 0
-    """Workers for which the cluster's owner has prepared namespaces; only with ``--namespaces-prefix``."""
+    """Workers for which the cluster's owner has prepared namespaces; only with
+    ``--namespaces-prefix``."""
     room: dict[str, Room] = field(default_factory=dict)
-    """Windows nodes with what they have left for pods; those of which it is not known are not there."""
+    """Windows nodes with what they have left for pods; those of which it is not known are not
+    there."""
     policies: Beforehand = field(default_factory=Beforehand)
     token_ends: float | None = None
-    """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known, or never."""
+    """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known,
+    or never."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it is and which versions run on it."""
 
@@ -133,27 +104,32 @@ class Provider(Protocol):
         """The run's lock, as this process sees it; not yet taken."""
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
-        """What runs that died have changed and not put back, and what to do about it; one line each.
+        """What runs that died have changed and not put back, and what to do about it; one line
+        each.
 
         For who has just taken the run lock, perhaps from one of them.  Raises SuiteError.
         """
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
-        """Remove what processes of the run have left on the cluster; one line per thing that was left."""
+        """Remove what processes of the run have left on the cluster; one line per thing that was
+        left."""
 
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
     ) -> PutBack:
-        """Put back, and verify, what a process of the run (empty: any) has changed and did not live to put back.
+        """Put back, and verify, what a process of the run (empty: any) has changed and did not live
+        to put back.
 
         Raises SuiteError.
         """
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
-        """Wait until the API server, which was given up as gone, answers again; whether it does ``within`` seconds."""
+        """Wait until the API server, which was given up as gone, answers again; whether it does
+        ``within`` seconds."""
 
     def interrupt(self, seconds: float) -> None:
-        """End what this process waits for; only clearing up may ask the cluster, for so many seconds.
+        """End what this process waits for; only clearing up may ask the cluster, for so many
+        seconds.
 
         Called by handlers of signals: takes no lock.
         """

@@ -1,4 +1,5 @@
-"""What tests change beyond the run's namespaces is put back: whether it was, as one process of the run knows it."""
+"""What tests change beyond the run's namespaces is put back: whether it was, as one process of the
+run knows it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,15 +25,16 @@ class Restoration:
         )
         """None in a run that touches nothing."""
         self.not_put_back = ""
-        """Why what a test would see says nothing, in one line: what one before it has changed, or itself when it was
-        tried before, is not known to be put back."""
+        """Why what a test would see says nothing, in one line: what one before it has changed, or
+        itself when it was tried before, is not known to be put back."""
 
         self.everywhere = False
         """Whether it concerns tests of other nodes, too."""
 
     @contextmanager
     def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:
-        """Around what puts back what a test has changed: a failure there concerns the tests after it as well.
+        """Around what puts back what a test has changed: a failure there concerns the tests after
+        it as well.
 
         ``everywhere``: also those that have other nodes to themselves.
         """
@@ -44,11 +46,11 @@ class Restoration:
             raise
 
     def put_back(self, worker: str = "") -> tuple[str, ...]:
-        """Put back what processes of the run (empty: any of them) have changed and did not live to put back.
+        """Put back what processes of the run (empty: any of them) have changed and did not live to
+        put back.
 
-        At the run's end (``worker`` is empty) it is tried for long where the API server has gone away meanwhile.  One
-        line each, and tests that wait for it go on.  Controller only.
-        """
+        At the run's end (``worker`` is empty) it is tried for long where the API server has gone
+        away meanwhile.  One line each, and tests that wait for it go on.  Controller only."""
         run = self.run
         done = self._tried(worker)
         deadline = Deadline(run.settings.timings.run.put_back_away)

@@ -1,14 +1,18 @@
-"""One process's part in a run: the cluster that it is on, what was found out about it, and its lock."""
+"""One process's part in a run: the cluster that it is on, what was found out about it, and its
+lock."""
+
+from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from conformance.catalog import catalog
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, lack_of_files
+from conformance.kube.ownership import Ownership
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Fact, Facts
@@ -17,16 +21,23 @@ from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
 from conformance.run.progress import Alive, Progress
 from conformance.run.provider import Connection, Inspection, Lock, Provider
+from conformance.schedule.plan import check_disruptable, writes_calico_policies
 from conformance.settings import Settings, external_target
 
+if TYPE_CHECKING:
+    from conformance.facts.calico_api import CalicoApi
+    from conformance.kube.changes import Changes
+    from conformance.kube.client import Kube
+
 NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", "install", "looked")
-"""Facts that tests find out by looking into nodes: fields of NodeFacts, Calico's version there, how it was installed,
-and that it was looked."""
+"""Facts that tests find out by looking into nodes: fields of NodeFacts, Calico's version there, how
+it was installed, and that it was looked."""
 LOOPBACK = re.compile(r"://(?:127\.|localhost\b|\[::1\])")
 """In the address of an API server on this machine."""
 CLEARING_UP = 20.0
-"""s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does not end in time
-(GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and the next run removes it."""
+"""s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does
+not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and
+the next run removes it."""
 
 
 @dataclass(kw_only=True)
@@ -43,9 +54,11 @@ class Run:
     uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
     """Within it, what is printed reaches the user."""
     workers: str = ""
-    """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as many as typed."""
+    """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as
+    many as typed."""
     began: float = field(default_factory=time.monotonic)
-    """When the run began: seconds of the machine's monotonic clock, which all its processes share."""
+    """When the run began: seconds of the machine's monotonic clock, which all its processes
+    share."""
     alive: Alive = field(default_factory=Alive)
     """In the controller: that the user is never left without a word for long."""
     interrupted: bool = False
@@ -94,7 +107,8 @@ class Run:
             raise
 
     def refuse(self, check: Callable[[Inspection], None]) -> None:
-        """Ask whether the run may go on with what was found out; what speaks against it leaves no directory behind."""
+        """Ask whether the run may go on with what was found out; what speaks against it leaves no
+        directory behind."""
         assert self.inspection is not None  # the caller has opened it
         assert self.directory is not None
         try:
@@ -110,8 +124,36 @@ class Run:
             raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
 
+    def ownership(self, worker: str) -> Ownership:
+        """Return the owner of what a worker of this run creates."""
+        from conformance.journal import liveness  # brings the Kubernetes client's side in
+
+        assert self.directory is not None  # the run has a cluster
+        process = liveness.sign(self.directory.alive)
+        return Ownership(self.settings.run_id, worker, process, self.settings.namespaces_prefix)
+
+    def calico_api(self, kube: Kube, changes: Changes) -> CalicoApi:
+        """Return what writes Calico's objects on this cluster.  Raises UsageProblem."""
+        from conformance.facts.calico_api import CalicoApi  # as above
+
+        kubeconfig = self.connection.kubeconfig if self.connection else None
+        return CalicoApi(
+            kube,
+            changes,
+            calicoctl=self.settings.calicoctl,
+            kubeconfig=Path(kubeconfig) if kubeconfig else None,
+            context=self.connection.context if self.connection else None,
+        )
+
+    @property
+    def writes_calico_policies(self) -> bool:
+        """Return whether Calico policies can be written on this cluster."""
+        assert self.facts is not None  # the cluster was looked at
+        return writes_calico_policies(self.facts, self.settings)
+
     def learn(self, name: str, node: str, fact: Fact[Any]) -> None:
-        """What a test found out about a node, for what is judged next, and for the run's other processes."""
+        """What a test found out about a node, for what is judged next, and for the run's other
+        processes."""
         self._take_in(name, node, fact)
         if self.directory:
             self.directory.write_node_fact(name, node, {"value": fact.value, "source": fact.source})
@@ -131,7 +173,8 @@ class Run:
             )
 
     def take_lock(self) -> None:
-        """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""
+        """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster
+        changed with it."""
         self.lock().acquire()
         if self.provider and self.connection and self.inspection:
             left = self.provider.unrestored(self.connection, self.settings, self.inspection.facts)
@@ -139,7 +182,8 @@ class Run:
                 raise ClusterUnusable(left)
 
     def lock(self) -> Lock:
-        """The run's lock, which keeps other runs from disrupting the cluster; taken by the controller alone."""
+        """The run's lock, which keeps other runs from disrupting the cluster; taken by the
+        controller alone."""
         if self._lock is None:
             if not self.provider or not self.connection:
                 raise SuiteError("a run lock was asked for in a run that has no cluster")
@@ -171,7 +215,8 @@ class Run:
 
     @property
     def unusable(self) -> bool:
-        """Whether the run ended since this machine lacks something, or the run's own lab is gone."""
+        """Whether the run ended since this machine lacks something, or the run's own lab is
+        gone."""
         return bool(self.directory and Reach(self.directory.shared).unusable)
 
     def blame_machine(self, error: BaseException) -> None:
@@ -181,7 +226,8 @@ class Run:
 
     @property
     def over(self) -> str:
-        """That the time is over in which tests may begin, in one line; empty: it is not, or there is no bound."""
+        """That the time is over in which tests may begin, in one line; empty: it is not, or there
+        is no bound."""
         minutes = self.settings.max_minutes
         if minutes is None or time.monotonic() - self.began < minutes * 60:
             return ""
@@ -193,7 +239,8 @@ class Run:
         return self._lock.lost if self._lock else ""
 
     def interrupt(self) -> None:
-        """The run is to end now: nothing is waited for any more but clearing up, and that not for long.
+        """The run is to end now: nothing is waited for any more but clearing up, and that not for
+        long.
 
         Takes no lock: it is called by handlers of signals.
         """
@@ -257,23 +304,9 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
             raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
 
 
-def check_disruptable(name: str, facts: Facts) -> None:
-    """Raises UsageProblem when no claim wants a node of that one's system to itself; empty: none was named."""
-    systems = {
-        isolation.os
-        for claim in catalog().values()
-        for isolation in (claim.isolation, claim.active)
-        if isolation
-    }
-    fit = [node.name for node in facts.nodes if node.os in systems]
-    if name and name not in fit:
-        raise UsageProblem(
-            f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}"
-        )
-
-
 def check_selector(selector: str, facts: Facts) -> None:
-    """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none were named."""
+    """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none
+    were named."""
     if selector and not any(matches(selector, node) for node in facts.nodes):
         keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
         alike = sorted(

@@ -1,8 +1,10 @@
-"""What exclusive turns leave in the run's directory until what their tests changed is put back and verified.
+"""What exclusive turns leave in the run's directory until what their tests changed is put back and
+verified.
 
-A mark is made under its turn's locks and taken away before they are given back.  Whoever passes the gate and finds one
-has it from a worker that died, whose changes the process that the user started puts back, or from a test whose changes
-could not be put back: what its own test would see of the cluster says nothing then.
+A mark is made under its turn's locks and taken away before they are given back.  Whoever passes the
+gate and finds one has it from a worker that died, whose changes the process that the user started
+puts back, or from a test whose changes could not be put back: what its own test would see of the
+cluster says nothing then.
 """
 
 import json
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from conformance.model.codec import from_plain, to_plain
 from conformance.run.directory import write_whole
-from conformance.run.scheduler_lock import Exclusivity
+from conformance.schedule.scheduler_lock import Exclusivity
 from conformance.timing import until
 
 LOOK_EVERY = 0.1
@@ -27,12 +29,14 @@ class ExclusiveMark:
     worker: str
     exclusivity: Exclusivity
     problem: str = ""
-    """Why it is not known to be as it was, in one line; empty while the test runs, and when its worker has died."""
+    """Why it is not known to be as it was, in one line; empty while the test runs, and when its
+    worker has died."""
     everywhere: bool = False
     """Whether the problem is the whole cluster's, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
-        """Whether what this one concerns is not to be judged in that test's turn: all but the turns of other nodes."""
+        """Whether what this one concerns is not to be judged in that test's turn: all but the turns
+        of other nodes."""
         return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)
@@ -42,9 +46,8 @@ class ExclusiveMark:
 class Unrestored:
     """The marks of one run, as one of its processes sees them.
 
-    ``within``: seconds for which a test waits until a dead worker's changes are put back; a process does so once for
-    each mark.
-    """
+    ``within``: seconds for which a test waits until a dead worker's changes are put back; a process
+    does so once for each mark."""
 
     def __init__(self, folder: Path, *, within: float) -> None:
         self._folder = folder
@@ -56,7 +59,8 @@ class Unrestored:
         write_whole(self._file(mark), to_plain(mark))
 
     def settle(self, mark: ExclusiveMark, problem: str = "", *, everywhere: bool = False) -> None:
-        """What the test has changed is put back; with ``problem`` it is not, and nobody waits for that any more."""
+        """What the test has changed is put back; with ``problem`` it is not, and nobody waits for
+        that any more."""
         if problem:
             self.mark(replace(mark, problem=problem, everywhere=everywhere))
         else:
@@ -78,7 +82,8 @@ class Unrestored:
         return found
 
     def before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> str:
-        """Wait, if need be, until nothing forbids a turn; why it is forbidden still, in one line, else empty.
+        """Wait, if need be, until nothing forbids a turn; why it is forbidden still, in one line,
+        else empty.
 
         ``tell`` gets a line when there is something to wait for.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.enforcement.policy import Policy
 from conformance.facts.calico_api import CalicoApi
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -11,7 +12,6 @@ from conformance.kube.guard import GuardRefused
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.run.policies import Policy
 from conformance.undo.cleanup import clean_up
 
 V3 = "projectcalico.org/v3"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
+from conformance.evidence.felix_processes import FelixLooks
 from conformance.expect.context import Context
 from conformance.expect.felix_runs import FelixRuns
 from conformance.facts.felix_state import felix_down, felix_seen
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.run.felix_looks import FelixLooks
 from conformance.timing import SystemClock
 from tests.plugin.stand_in_cluster import facts
 from tests.unit.conformance.facts.test_felix_state import REFUSED, Kube, pod

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from conformance.enforcement.seats import BYSTANDERS
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube import prepared
 from conformance.kube.changes import Changes
@@ -15,7 +16,6 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.runner import user_of_prefix
 from conformance.model.change import Change, ObjectRef
 from conformance.policy.worlds import NAMESPACE_LABELS, SPACES
-from conformance.run.seats import BYSTANDERS
 
 RUN = Ownership("r1", "gw1", prefix="team-a")
 HERE = "team-a-gw1"

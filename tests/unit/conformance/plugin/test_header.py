@@ -111,7 +111,7 @@ def test_a_node_that_is_not_ready_is_named_with_why_and_one_that_is_left_out_is_
     [(True, "the lab on it may be late"), (False, "what the suite asks and hears may be late")],
 )
 def test_a_busy_machine_is_named(monkeypatch: pytest.MonkeyPatch, shared: bool, late: str) -> None:
-    monkeypatch.setattr("conformance.run.load.busy", lambda: "a load of 9.3 on 2 cores")
+    monkeypatch.setattr("conformance.schedule.load.busy", lambda: "a load of 9.3 on 2 cores")
     run: Any = SimpleNamespace(
         connection=None, choice=SimpleNamespace(why="the default"), facts=None, settings=Settings(), workers="",
         directory=None, shares_machine=shared, inspection=None,

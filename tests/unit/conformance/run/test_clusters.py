@@ -12,9 +12,9 @@ from conformance.model.facts import Facts
 from conformance.pods.coverage import Covered
 from conformance.run.choice import Choice
 from conformance.run.clusters import EMULATED, _judged
-from conformance.run.limits import room_on_windows, workers_for
-from conformance.run.provider import Connection, Inspection, Room
+from conformance.run.provider import Connection, Inspection
 from conformance.run.run import Run
+from conformance.schedule.workers import Room, room_on_windows, workers_for
 from conformance.settings import Settings, Workers
 from tests.plugin.stand_in_cluster import facts, node
 

@@ -10,7 +10,7 @@ import pytest
 from conformance.catalog import catalog
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.decision import Decision, Half
-from conformance.run.builds import builds_of
+from conformance.schedule.builds import builds_of
 from conformance.settings import Cover, Settings
 from conformance.verdicts.judged import judged
 from conformance.verdicts.statement import Statement

@@ -12,9 +12,9 @@ import pytest
 from conformance.facts.detect import detect
 from conformance.model.facts import Fact
 from conformance.model.host import HnsNetwork
+from tests.unit.conformance.evidence.test_node_looks import AZURE, CALICO, Host
 from tests.unit.conformance.facts.platforms import document
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
-from tests.unit.conformance.run.test_node_looks import AZURE, CALICO, Host
 
 SERVICES = "C:\\CalicoWindows\\calico-node.exe"
 NAMES = [item.name for item in clusters()]

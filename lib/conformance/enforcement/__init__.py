@@ -1,0 +1,2 @@
+"""What a test brings into force: the policies of a manifest, and worlds of policies at pods of
+their own."""

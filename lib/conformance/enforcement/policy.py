@@ -1,0 +1,210 @@
+"""The ``policy`` fixture: a test's YAML twin, filled in and applied, and taken away again in every
+case.
+
+Calico's objects go through what writes them on this cluster, Kubernetes' through the API; both are
+guarded.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from conformance.errors import MissingCapability, SuiteError, UsageProblem
+from conformance.expect.figures import PolicyChange
+from conformance.facts.calico_api import CalicoApi
+from conformance.kube import manifest
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
+from conformance.model.change import ObjectRef
+from conformance.pods.relabel import IRRELEVANT
+from conformance.pods.roles import MANIFESTS
+from conformance.policy import placeholders
+from conformance.policy.placeholders import Named
+
+GROUP = "projectcalico.org/"
+TIER = "Tier"
+CLUSTER = "ClusterNetworkPolicy"
+ACCOUNT = "ServiceAccount"
+
+
+class Policy:
+    """The policies of one manifest, in one namespace, and the tiers that they are in."""
+
+    def __init__(
+        self,
+        path: str,
+        namespace: str,
+        changes: Changes,
+        calico: Callable[[], CalicoApi],
+        *,
+        removed_within: float,
+        attach: Callable[[str, str], object],
+        gone: Callable[[str], object] = lambda label: None,
+    ) -> None:
+        """``gone`` hears of each policy that was removed."""
+        self._path = path
+        self._namespace = namespace
+        self._changes = changes
+        self._calico = calico
+        self._removed_within = removed_within
+        self._attach = attach
+        self._gone = gone
+        self._applied: dict[ObjectRef, tuple[float, Obj]] = {}
+        self.change: PolicyChange | None = None
+        """The newest one that the API server has accepted."""
+
+    def apply(self, *, into: str = "", **named: Named) -> None:
+        """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
+
+        ``into``: another of the worker's namespaces than that of its pods.
+
+        Raises UsageProblem (placeholders), MissingCapability (Calico policies cannot be written
+        here), GuardRefused, ApiRefused (the cluster does not accept it)."""
+        into = into or self._namespace
+        objects = manifest.load(MANIFESTS / self._path)
+        idle = placeholders.unused(objects, list(named))
+        if idle:
+            raise UsageProblem(f"manifest {self._path} says nothing about {', '.join(idle)}")
+        known = placeholders.values(namespace=into, run=self._changes.run.run, **named)
+        filled = placeholders.fill(objects, known, where=self._path)
+        self._attach("policies in force", manifest.dump(filled))
+        self._write(filled, into)
+        self.change = PolicyChange(
+            what=", ".join(target.label for target in self._applied),
+            at=time.monotonic(),
+            enforced_at=_side(filled),
+        )
+
+    def filled(self, *, into: str = "", **named: Named) -> Later:
+        """The policies with these values for their placeholders, not yet applied; arguments as of
+        :meth:`apply`."""
+        return Later(functools.partial(self.apply, into=into, **named))
+
+    def stir(self) -> None:
+        """Make all anew, then label and annotate each, and bring beside them what is about none of
+        their pods.
+
+        That comes, goes, and comes again.
+        """
+        there = [(target.namespace, obj) for target, (_, obj) in self._applied.items()]
+        change = self.change
+        self.remove()
+        for mark in ({}, {IRRELEVANT: "yes"}):
+            for into, obj in there:
+                given = {
+                    key: {**obj["metadata"].get(key, {}), **mark}
+                    for key in ("labels", "annotations")
+                }
+                self._write([{**obj, "metadata": {**obj["metadata"], **given}}], into)
+        whose = (
+            "calico"
+            if any(target.api_version.startswith(GROUP) for target in self._applied)
+            else "kubernetes"
+        )
+        beside = manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml")
+        before = set(self._applied)
+        self._write(beside, self._namespace)
+        self._remove([target for target in self._applied if target not in before])
+        self._write(beside, self._namespace)
+        self.change = change
+
+    def _write(self, objects: Sequence[Obj], into: str | None) -> None:
+        for obj in objects:
+            cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
+            namespace = None if cluster_scoped else into
+            target = reference(obj, namespace)
+            self._applied[target] = time.monotonic(), obj
+            try:
+                self._writer(target).apply(
+                    obj, f"the test's policy, {self._path}", namespace=namespace
+                )
+            except MissingCapability:  # nothing was written, and nothing can be deleted
+                del self._applied[target]
+                raise
+
+    def remove(self) -> None:
+        """Delete what was applied and wait until it is gone, the newest first: a tier with policies
+        cannot be deleted.
+
+        Raises EnvironmentBroken when something stays.
+        """
+        self._remove(list(self._applied))
+
+    def without(self, name: str) -> Later:
+        """The removal, not yet made, of one of the manifest's policies, by the name that it has
+        there."""
+        return Later(functools.partial(self.withdraw, name))
+
+    def withdraw(self, name: str) -> None:
+        """As :meth:`remove`, of one of several policies.  Raises UsageProblem when none of that
+        name was applied."""
+        named = [target for target in self._applied if target.name == name]
+        if not named:
+            raise UsageProblem(f"no policy {name} of manifest {self._path} is applied")
+        self._remove(named)
+
+    def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
+        """Who writes such an object."""
+        return self._calico() if target.api_version.startswith(GROUP) else self._changes
+
+    def _remove(self, targets: Sequence[ObjectRef]) -> None:
+        errors: list[SuiteError] = []
+        labels = ", ".join(target.label for target in targets)
+        for target in reversed(targets):
+            try:
+                self._writer(target).delete(target, "its test is over")
+                unread = (
+                    self._changes.dry_run or target.kind == ACCOUNT
+                )  # which not every user may read
+                if not unread and self._changes.kube.discovery.serves(
+                    target.api_version, target.kind
+                ):
+                    self._changes.waits.gone(target, within=self._removed_within)
+                del self._applied[target]
+                self._gone(target.label)
+            except SuiteError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        if self.change is not None and labels:
+            self.change = replace(self.change, what=f"removal of {labels}", at=time.monotonic())
+
+    @property
+    def names(self) -> list[str]:
+        """Of the policies that are applied, or will be, in this namespace; no tiers."""
+        known = placeholders.values(namespace=self._namespace, run=self._changes.run.run)
+        objects = [obj for obj in manifest.load(MANIFESTS / self._path) if obj["kind"] != TIER]
+        return [placeholders.filled_text(obj["metadata"]["name"], known) for obj in objects]
+
+    def in_force(self) -> list[str]:
+        """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3),
+        applied 31 s ago``."""
+        now = time.monotonic()
+        return [
+            f"{target.label}, applied {now - at:.0f} s ago"
+            for target, (at, _) in self._applied.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Later:
+    """A change of a manifest's policies that is not made yet, as expectations take it."""
+
+    apply: Callable[[], None]
+
+
+def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
+    """Where policies of these types are enforced: ingress at the target, egress at the source."""
+    specs = [obj.get("spec") or {} for obj in policies if obj["kind"] != TIER]
+    types = {
+        type_
+        for spec in specs
+        for type_ in spec.get("types") or spec.get("policyTypes") or ["Ingress"]
+    }
+    if types == {"Egress"}:
+        return "source"
+    return "target" if types == {"Ingress"} else "both"

@@ -1,0 +1,149 @@
+"""The pods that worlds of policies are about, and bystanders that no world selects: a worker's,
+made when first asked.
+
+One seat on each covered node in each of two namespaces that exist for it, and one bystander on each
+in a third.
+"""
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from conformance.errors import SuiteError
+from conformance.model.decision import Decision
+from conformance.model.endpoint import Workload
+from conformance.model.facts import NodeFacts
+from conformance.pods.deploy import Pods, Wish, changed_among
+from conformance.pods.placement import Placement
+from conformance.pods.starting import decision_on_failure
+from conformance.policy import worlds
+from conformance.policy.worlds import SPACES, Seat
+
+BYSTANDERS = "c"
+"""The space of pods that no world selects."""
+NEWEST = 5
+"""Worlds by which it is known how long policies take here: one slow moment of the machine is
+forgotten again."""
+
+
+class Seats:
+    """The seats of one worker."""
+
+    def __init__(self, deployer: Pods, placement: Placement) -> None:
+        self._deployer = deployer
+        self._placement = placement
+        self._wishes: dict[tuple[str, str], Wish] = {}
+        """By space and node."""
+        self._pods: dict[tuple[str, str], Workload] = {}
+        self._failed: dict[str, tuple[NodeFacts, SuiteError]] = {}
+        """Nodes without seats, by name."""
+        self.at_rest = False
+        """Whether every pair of them was seen open since the last world ended."""
+        self.latencies = deque[float](maxlen=NEWEST)
+        """s.  How long the policies of the newest worlds took at most to close a path of these
+        seats."""
+
+    @property
+    def latency(self) -> float:
+        """s.  The longest that one of the newest worlds took."""
+        return max(self.latencies, default=0.0)
+
+    @property
+    def namespaces(self) -> dict[str, str]:
+        """Space to the name of its namespace, that of the bystanders too."""
+        return {
+            space: f"{self._deployer.namespace}-world-{space}" for space in (*SPACES, BYSTANDERS)
+        }
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        """All seats: those of one kind in the order of their nodes."""
+        return tuple(
+            Seat(space, pod.os, node, pod.pod, pod.address)
+            for (space, node), pod in self._pods.items()
+            if space != BYSTANDERS
+        )
+
+    @property
+    def bystanders(self) -> dict[str, Workload]:
+        """Node to the pod there that no world selects."""
+        return {node: pod for (space, node), pod in self._pods.items() if space == BYSTANDERS}
+
+    def pod(self, seat: Seat) -> Workload:
+        """The pod that sits there."""
+        return self._pods[seat.space, seat.node]
+
+    def taken(self) -> list[Decision]:
+        """Let every seat have its pod, as it is now; what is to be said of nodes that have none.
+
+        Raises what the first pod raised, where no node of a system has seats; MissingCapability
+        without such a node."""
+        nodes = [*self._placement.covered("linux"), *self._placement.covered("windows")]
+        if not self._wishes:
+            self._prepare()
+            with ThreadPoolExecutor(max_workers=16) as pool:
+                list(pool.map(self._sit, nodes))
+            order = [(space, node.name) for space in (*SPACES, BYSTANDERS) for node in nodes]
+            self._pods = {
+                key: self._pods[key]
+                for key in order
+                if key in self._pods and key[1] not in self._failed
+            }
+        for os in worlds.SYSTEMS:
+            if not any(pod.os == os for pod in self._pods.values()):
+                raise next(error for node, error in self._failed.values() if node.os == os)
+        self._again()
+        return [decision_on_failure(node, error) for node, error in self._failed.values()]
+
+    def _prepare(self) -> None:
+        for space in (*SPACES, BYSTANDERS):
+            name = self.namespaces[space]
+            self._deployer.prepare(name, worlds.NAMESPACE_LABELS.get(space))
+            if space in SPACES:
+                meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
+                account: dict[str, Any] = {
+                    "apiVersion": "v1",
+                    "kind": "ServiceAccount",
+                    "metadata": meta,
+                }
+                self._deployer.changes.apply(
+                    account, "some seats of worlds run as it", namespace=name
+                )
+
+    def _sit(self, node: NodeFacts) -> None:
+        number = self._placement.number(node.name)
+        wishes = []
+        for space in (*SPACES, BYSTANDERS):
+            own = worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if space in SPACES else {}
+            account = worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else ""
+            wishes.append(
+                Wish(
+                    role=f"{node.os}-seat",
+                    node=node,
+                    name=f"{space}-{node.os}-{number}",
+                    labels=own,
+                    namespace=self.namespaces[space],
+                    account=account,
+                )
+            )
+        self._wishes.update(
+            ((space, node.name), wish)
+            for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True)
+        )
+        try:
+            there = self._deployer.deploy(wishes)
+        except SuiteError as error:
+            self._failed[node.name] = (node, error)
+            return
+        for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True):
+            self._pods[space, node.name] = there[wish.called]
+
+    def _again(self) -> None:
+        """Those that came in the place of pods that are no longer what they were."""
+        if self._deployer.changes.dry_run:
+            return
+        wrong = changed_among(self._deployer.kube, self._pods.values())
+        for key, pod in self._pods.items():
+            if pod.uid in wrong:
+                self.at_rest = False
+                self._pods[key] = self._deployer.again(self._wishes[key], wrong[pod.uid])

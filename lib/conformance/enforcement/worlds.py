@@ -1,0 +1,238 @@
+"""Worlds of policies: those that ship, or one that the user names, and what brings one into force
+at seats."""
+
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from conformance import product
+from conformance.enforcement.policy import GROUP
+from conformance.enforcement.seats import Seats
+from conformance.errors import MissingCapability, SuiteError, UsageProblem
+from conformance.facts.calico_api import CalicoApi
+from conformance.kube import guard, manifest
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
+from conformance.kube.guard import GuardRefused
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+from conformance.policy import worlds
+from conformance.policy.worlds import World
+
+FOLDER = product.root() / "suites" / "policy" / "worlds"
+BY_NAME = ("kubernetes.io/metadata.name",)
+"""The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
+FIRST = (guard.TIER, "NetworkSet", "Service")
+LAST = guard.TIER
+"""Kinds that others refer to, and the one that goes last."""
+AT_ONCE = 8
+"""Writes under way: each waits for the server, or for a calicoctl in a pod."""
+
+
+@dataclass(frozen=True)
+class OnFile:
+    """A world, and the file that it stands in."""
+
+    world: World
+    path: Path
+
+    @property
+    def part(self) -> str:
+        """The part of its claims that it decides: ``world: order of policies``."""
+        return f"{'edit' if self.world.then else 'world'}: {self.world.name.replace('-', ' ')}"
+
+    @property
+    def whole_cluster(self) -> bool:
+        """Whether it has an object that no namespace contains, at rest or once it is edited."""
+        return any(
+            not obj["metadata"].get("namespace") for one in self._both for obj in one.objects
+        )
+
+    @property
+    def labels_namespaces(self) -> bool:
+        """Whether its namespaces have other labels than at rest, before or after its edit."""
+        return any(space in one.relabelled for one in self._both for space in worlds.SPACES)
+
+    @property
+    def _both(self) -> list[World]:
+        return [self.world, self.world.edited()] if self.world.then else [self.world]
+
+    @property
+    def replay(self) -> str:
+        """The command that runs it again."""
+        path = (
+            self.path.relative_to(product.root())
+            if self.path.is_relative_to(product.root())
+            else self.path
+        )
+        return f"{product.command()} --world={path}"
+
+
+def shipped(*, edits: bool) -> list[OnFile]:
+    """The worlds that the suite has, or its edits of worlds, by name."""
+    return in_folder(FOLDER / "edits" if edits else FOLDER)
+
+
+def in_folder(path: Path) -> list[OnFile]:
+    """The worlds of a folder by name, or that of a file.  Raises UsageProblem."""
+    return [on_file(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
+
+
+@cache
+def on_file(path: Path) -> OnFile:
+    """The world of a file.  Raises UsageProblem."""
+    documents = manifest.read(path)
+    if len(documents) != 1:
+        raise UsageProblem(f"world {path}: expected one YAML document, found {len(documents)}")
+    return OnFile(worlds.read(path.stem, documents[0]), path)
+
+
+def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
+    """Why an object of a world could be about other pods than its seats; empty: it is about these
+    alone."""
+    meta = obj["metadata"]
+    spec = obj.get("spec") or {}
+    if meta.get("namespace"):
+        return (
+            ""
+            if meta["namespace"] in namespaces
+            else f"namespace {meta['namespace']} is none of the world's"
+        )
+    if obj["kind"] not in guard.CALICO_GLOBAL and obj["kind"] != guard.TIER:
+        return "a world has nothing cluster-scoped but policies and tiers"
+    if not any(name in meta["name"] for name in namespaces):
+        return (
+            f"{meta['name']} could be another worker's too: its name has to hold ${{a}} or ${{b}}"
+        )
+    if obj["kind"] == guard.TIER:
+        return ""
+    text = str(spec.get("namespaceSelector") or "")
+    if guard.limits(text, BY_NAME, _World("", namespaces=tuple(namespaces))):
+        return ""
+    return f"namespaceSelector {text!r} does not name the world's own namespaces by {BY_NAME[0]}"
+
+
+@dataclass(frozen=True)
+class _World(Ownership):
+    namespaces: tuple[str, ...] = ()
+
+    def has_namespace(self, name: str | None) -> bool:
+        """Whether it is one of the world's two, and not only of the run's."""
+        return name in self.namespaces
+
+
+@dataclass
+class Ground:
+    """Brings worlds into force at the seats of one worker, one at a time."""
+
+    seats: Seats
+    changes: Changes
+    calico: Callable[[], CalicoApi]
+    removed_within: float
+    """s."""
+    gone: Callable[[str], object] = lambda label: None
+    """Hears of each policy that was removed."""
+    at: float = 0.0
+    """When the newest change was accepted (``time.monotonic``)."""
+    _there: dict[ObjectRef, Obj] = field(default_factory=dict)
+    _labels: dict[ObjectRef, Mapping[str, str]] = field(default_factory=dict)
+    """Pods and namespaces that have other labels than at rest."""
+
+    def show(self, world: World) -> str:
+        """Let exactly this world's objects be there, and its labels; the objects as YAML.
+
+        What is there already and no different is left alone, so that an edit is one change.  Raises
+        GuardRefused, MissingCapability (Calico's objects cannot be written here), ApiRefused (the
+        cluster does not accept one), EnvironmentBroken when one that is to go stays."""
+        spaces = {space: self.seats.namespaces[space] for space in worlds.SPACES}
+        filled = world.filled(self.seats.seats, spaces)
+        for obj in filled:
+            if problem := unlimited(obj, list(spaces.values())):
+                raise GuardRefused(
+                    f"world {world.name}: {obj['kind']} {obj['metadata']['name']}: {problem}"
+                )
+        wanted = {reference(obj): obj for obj in filled}
+        for last in (False, True):
+            self._at_once(self._remove, self._going(wanted, last=last))
+        new = [target for target, obj in wanted.items() if self._there.get(target) != obj]
+        for first in (True, False):
+            several = [target for target in new if (target.kind in FIRST) is first]
+            self._at_once(lambda target: self._apply(target, wanted[target]), several)
+        self._relabel(world)
+        self.at = time.monotonic()
+        return manifest.dump(filled)
+
+    def clear(self) -> None:
+        """Back to rest.  Raises what came first, once everything is gone that could go."""
+        errors: list[SuiteError] = []
+        for last in (False, True):
+            try:
+                self._at_once(self._remove, self._going((), last=last))
+            except SuiteError as error:
+                errors.append(error)
+        self._relabel(None)
+        if errors:
+            raise errors[0]
+
+    def _going(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
+        """What is there and is not wanted."""
+        return [
+            target
+            for target in self._there
+            if target not in wanted and (target.kind == LAST) is last
+        ]
+
+    def _at_once(self, act: Callable[[ObjectRef], None], several: Sequence[ObjectRef]) -> None:
+        """Do so to all of them, some at the same time.  Raises what the first of them raised, once
+        all are done."""
+        if any(target.api_version.startswith(GROUP) for target in several):
+            self.calico()  # found out here, and known in each thread
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            done = [pool.submit(act, target) for target in several]
+        for one in done:
+            one.result()
+
+    def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
+        return self.calico() if target.api_version.startswith(GROUP) else self.changes
+
+    def _apply(self, target: ObjectRef, obj: Obj) -> None:
+        self._there[target] = obj  # before it is made: its answer may be lost
+        try:
+            self._writer(target).apply(obj, "a world's policy", namespace=target.namespace)
+        except MissingCapability:
+            del self._there[target]
+            raise
+
+    def _remove(self, target: ObjectRef) -> None:
+        self._writer(target).delete(target, "its world is over")
+        if target.kind == LAST and not self.changes.dry_run and self.calico().direct:
+            self.changes.waits.gone(target, within=self.removed_within)
+        del self._there[target]
+        self.gone(target.label)
+
+    def _relabel(self, world: World | None) -> None:
+        """Give seats and namespaces the labels that the world gives them, and all others those at
+        rest."""
+        said = world.relabelled if world else {}
+        names = self.seats.namespaces
+        labelled: list[tuple[ObjectRef, str, Mapping[str, str]]] = [
+            (ObjectRef(api_version="v1", kind="Namespace", name=names[space]), space, rest)
+            for space, rest in worlds.NAMESPACE_LABELS.items()
+        ]
+        for seat in self.seats.seats:
+            pod = ObjectRef(
+                api_version="v1", kind="Pod", name=seat.pod, namespace=names[seat.space]
+            )
+            labelled.append(
+                (pod, f"{seat.space}.{seat.os}", worlds.SEAT_LABELS[seat.space, seat.os])
+            )
+        for target, called, at_rest in labelled:
+            wanted = said.get(called, at_rest)
+            now = self._labels.get(target, at_rest)
+            if wanted != now:
+                self._labels[target] = wanted
+                patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}
+                self.changes.patch(target, patch, "a label that a world's policy selects")

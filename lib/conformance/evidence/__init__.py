@@ -1,0 +1,2 @@
+"""What a failure leaves to look at: packets, HNS, Felix, transcripts; and what Windows nodes report
+of themselves."""

@@ -1,0 +1,260 @@
+"""What nodes say of a failing pair, read right after the failure: HNS endpoints and networks, and
+Felix' log.
+
+Best effort: it decides nothing, and hides no failure.  Each question stands alone, what goes wrong
+with it is one line in its place, and what has no answer in time is left out.  It makes no pod where
+Calico's own is there to ask.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+
+from conformance.errors import first_line
+from conformance.evidence import hns_text, packets
+from conformance.evidence.packet_capture import (
+    PAUSE,
+    Observe,
+    TryAgain,
+    ends_of,
+    questions_of_packets,
+)
+from conformance.facts.diagnostics_bundle import calico_pods
+from conformance.kube.client import Kube, Obj
+from conformance.model.attempt import Attempt
+from conformance.model.capture import Capture
+from conformance.model.counted import counted
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
+from conformance.probe import hns
+from conformance.probe.host import Hosts, Place, Run
+from conformance.settings import Timings
+
+PAIRS = 3
+"""Pairs of nodes that one failure's evidence is gathered for."""
+BEFORE = 15.0
+"""s.  Felix' log is read from so long before the expectation's first attempt: it follows the change
+at once."""
+WITHOUT_ATTEMPTS = 120.0
+"""s.  Of Felix' log where the failure carries no attempt."""
+LOG_BYTES = 256 * 1024
+"""bytes.  Of one log, from where it is read on."""
+FELIX = "felix"
+"""Container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
+
+
+class Evidence:
+    """Gathers for one worker."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        run: Run,
+        host: Place,
+        timings: Timings,
+        again: Observe | None = None,
+        *,
+        pods: str = hns.PODS,
+    ) -> None:
+        """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
+
+        ``again`` makes attempts once more, while packets are captured; None: none are.  ``pods``:
+        the expression that names HNS networks of pods."""
+        self._kube = kube
+        self._run = run
+        self._host = host
+        self._again = again
+        self._pods = pods
+        self._within = timings.run.evidence
+        self._timings = replace(
+            timings, windows=replace(timings.windows, exec_overhead=self._within)
+        )
+        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
+
+    def of(self, error: BaseException) -> dict[str, str | bytes]:
+        """Name of an attachment to its text, or to a pcap file; nothing where the failure is about
+        no pair of pods."""
+        paths = failing_paths(error)
+        if not paths:
+            return {}
+        chosen = choose(paths)
+        began = time.monotonic()
+        look = _Look(self._kube, self._run, self._host, self._timings, self._pods)
+        texts = self._ask(look.questions(chosen, seconds_to_read(error)), self._within)
+        told = [f"  {path.label}" for path in chosen]
+        head = (
+            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that could not be seen as expected: one for "
+            f"each pair of nodes, those with a Windows end first, {PAIRS} at most."
+        )
+        ended = f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and decided nothing."
+        captured = self._capture(look.hosts, to_capture(chosen)) if self._again else {}
+        return {"failing pairs": "\n".join([head, *told, ended]), **texts, **captured}
+
+    def close(self) -> None:
+        """Wait for what is still under path."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
+        """What passes on the nodes of a path's ends while it is tried again."""
+        assert self._again is not None
+        tries = TryAgain(self._again, path)
+        trying = self._threads.submit(tries.until_told)
+        captures: dict[str, Capture] = {}
+        texts = self._ask(
+            questions_of_packets(hosts, path, self._timings.run.capture, captures),
+            self._timings.run.capture + self._within,
+        )
+        tries.end.set()
+        wait([trying], timeout=path.give_up_after + PAUSE)
+        files = {
+            f"packets on {node}, for Wireshark": packets.pcap(capture)
+            for node, capture in captures.items()
+        }
+        return {"tried again while packets were captured": tries.told, **texts, **files}
+
+    def _ask(self, questions: dict[str, Callable[[], str]], within: float) -> dict[str, str]:
+        asked = {
+            name: self._threads.submit(_guarded, question) for name, question in questions.items()
+        }
+        wait(asked.values(), timeout=within)
+        late = f"(not gathered: no answer within {within:g} s)"
+        texts = {name: answer.result() if answer.done() else late for name, answer in asked.items()}
+        for answer in asked.values():
+            answer.cancel()
+        return texts
+
+
+class _Look:
+    """One failure's look at the nodes."""
+
+    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings, pods: str) -> None:
+        self._kube = kube
+        self._host = host
+        self.hosts = Hosts(run, self._windows, host, timings, once=True, pods=pods)
+        self._nodes: list[str] = []
+
+    def questions(self, paths: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:
+        """What to ask for these paths; ``seconds`` of logs."""
+        ends = list({end.uid: end for path in paths for end in ends_of(path)}.values())
+        self._nodes = list(dict.fromkeys(end.node for end in ends))
+        asked: dict[str, Callable[[], str]] = {}
+        for node in self._nodes:
+            pods = [end for end in ends if end.node == node]
+            if pods[0].os == "windows":
+                asked[f"HNS endpoints of failing pairs on {node}"] = functools.partial(
+                    self._endpoints, node, pods
+                )
+                asked[f"HNS networks of {node}"] = functools.partial(self._networks, node)
+            asked[f"Felix around the failure on {node}"] = functools.partial(
+                self._felix, node, seconds
+            )
+        return asked
+
+    def _endpoints(self, node: str, pods: Sequence[Workload]) -> str:
+        return hns_text.endpoints(node, pods, self.hosts.hns_endpoints(node))
+
+    def _networks(self, node: str) -> str:
+        return hns_text.networks(self.hosts.hns_networks(node))
+
+    def _felix(self, node: str, seconds: float) -> str:
+        pod = self._calico(node)
+        if pod is None:
+            return f"(not gathered: no pod of calico-node is seen on node {node})"
+        meta = pod["metadata"]
+        container = FELIX if FELIX in _running(pod) else "calico-node"
+        text = self._kube.logs(
+            meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES
+        )
+        return f"# {meta['namespace']}/{meta['name']} {container}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
+
+    def _windows(self, node: str) -> Workload:
+        """Where to ask a Windows host: Calico's HostProcess pod, or where that is not there the
+        run's own, made now."""
+        pod = self._calico(node)
+        if pod is None or FELIX not in _running(pod):
+            return self._host(node)
+        meta = pod["metadata"]
+        address = str((pod.get("status") or {}).get("hostIP") or "")
+        return Workload(
+            namespace=meta["namespace"],
+            pod=meta["name"],
+            container=FELIX,
+            uid=meta["uid"],
+            role="calico-node",
+            os="windows",
+            node=node,
+            address=address,
+            node_address=address,
+            host_network=True,
+        )
+
+    def _calico(self, node: str) -> Obj | None:
+        return next((pod for pod in self._pods if pod["spec"].get("nodeName") == node), None)
+
+    @functools.cached_property
+    def _pods(self) -> list[Obj]:
+        return calico_pods(self._kube, self._nodes)
+
+
+def failing_paths(error: BaseException) -> list[Attempt]:
+    """The paths that a failure is about, the worst first; those of all its observations where it
+    names none."""
+    told: BaseException | None = error
+    met: list[BaseException] = []
+    while (
+        told is not None and told not in met
+    ):  # an error that is kept and raised again can be its own cause
+        if paths := getattr(told, "paths", ()):
+            return list(paths)
+        met.append(told)
+        told = told.__cause__
+    seen: Sequence[Observation] = getattr(error, "seen", ())
+    attempts = [observation.attempt for observation in seen]
+    return list({(attempt.source.uid, attempt.label): attempt for attempt in attempts}.values())
+
+
+def choose(paths: Sequence[Attempt]) -> list[Attempt]:
+    """One path for each pair of nodes, those with a Windows end first, in the order that they came
+    in."""
+    found: dict[tuple[str, ...], Attempt] = {}
+    for path in paths:
+        found.setdefault(tuple(end.node for end in ends_of(path)), path)
+    return sorted(
+        found.values(), key=lambda path: all(end.os != "windows" for end in ends_of(path))
+    )[:PAIRS]
+
+
+def to_capture(paths: Sequence[Attempt]) -> Attempt:
+    """The path whose packets are captured: between two nodes, with a Linux end, where packets can
+    always be seen."""
+
+    def lacks(path: Attempt) -> tuple[bool, bool]:
+        ends = ends_of(path)
+        return len({end.node for end in ends}) < 2, all(end.os == "windows" for end in ends)
+
+    return min(paths, key=lacks)
+
+
+def seconds_to_read(error: BaseException) -> float:
+    """How much of a log belongs to a failure: since the first attempt of what failed, and what was
+    just before it."""
+    seen: Sequence[Observation] = getattr(error, "seen", ())
+    return (
+        time.time() - min(observation.at for observation in seen) + BEFORE
+        if seen
+        else WITHOUT_ATTEMPTS
+    )
+
+
+def _running(pod: Obj) -> list[str]:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return [status["name"] for status in statuses if "running" in (status.get("state") or {})]
+
+
+def _guarded(question: Callable[[], str]) -> str:
+    try:
+        return question() or "(empty)"
+    except Exception as error:  # no error of this kind is what the test failed for
+        return f"(not gathered: {first_line(error)})"

@@ -1,0 +1,62 @@
+"""Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its
+process on the host."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.errors import MissingCapability
+from conformance.facts.calico_workloads import NAMESPACES
+from conformance.facts.diagnostics_bundle import calico_pods, is_calico_node
+from conformance.facts.felix_state import felix_down
+from conformance.kube.client import Kube
+from conformance.kube.refused import ApiRefused
+
+
+@dataclass(frozen=True)
+class FelixLooks:
+    """Looks of one worker."""
+
+    kube: Kube
+    before: Mapping[str, int]
+    """Node to Felix' restarts in its pod there when the run began."""
+    program: Callable[[str], tuple[str, str]] | None = None
+    """Path, and version, of what runs as Felix on a node's host, empty where nothing does; None: it
+    runs in pods alone here."""
+
+    def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Those of these nodes on which Felix has a pod and does not run, each with what it does
+        instead.
+
+        Best effort: none where pods cannot be listed.
+        """
+        return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
+
+    def down(self, nodes: Sequence[str]) -> dict[str, str]:
+        """The same, and those without such a pod where nothing of it is on the host either.
+
+        Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be
+        asked."""
+        try:
+            pods = [
+                pod
+                for space in NAMESPACES
+                for pod in self.kube.objects("v1", "Pod", space)
+                if is_calico_node(pod)
+            ]
+        except ApiRefused as refusal:
+            raise MissingCapability(
+                f"pods of Calico could not be read: {refusal.message}",
+                "give the run the right to list them",
+            ) from refusal
+        there = {(pod.get("spec") or {}).get("nodeName") for pod in pods}
+        gone = (
+            "no pod of calico-node is there"
+            if self.program is None
+            else "no process of it is there"
+        )
+        without = [
+            node
+            for node in nodes
+            if node not in there and not (self.program and self.program(node)[0])
+        ]
+        return felix_down(pods, nodes, self.before) | dict.fromkeys(without, gone)

@@ -1,0 +1,100 @@
+"""Packets of a failing way: captured on the nodes of its ends while it is tried again.
+
+The tries are evidence as the packets are: what they show is written down, and decides nothing.
+"""
+
+import datetime
+import functools
+import ipaddress
+import threading
+from collections.abc import Callable, Sequence
+
+from conformance.errors import first_line
+from conformance.evidence import packets
+from conformance.model.attempt import Attempt
+from conformance.model.capture import Capture
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
+from conformance.probe.host import Hosts
+
+Observe = Callable[[Sequence[Attempt]], list[Observation]]
+"""Makes attempts.  Raises ProbeBroken, EnvironmentBroken."""
+BACKENDS = 3
+"""Pods behind one target that are looked at."""
+VXLAN_PORT = 4789
+"""The only one that Windows supports (claim VXLAN-3)."""
+PAUSE = 0.5
+"""s.  Between two tries."""
+
+
+class TryAgain:
+    """Tries one way again and again, until it is told to end."""
+
+    def __init__(self, observe: Observe, way: Attempt) -> None:
+        self._observe = observe
+        self._way = way
+        self.end = threading.Event()
+        self._lines = [
+            f"{way.label}, tried again after the failure; the nodes' clocks may differ from this one"
+        ]
+
+    @property
+    def told(self) -> str:
+        """What the tries showed so far, a line each."""
+        return "\n".join(self._lines)
+
+    def until_told(self) -> None:
+        """Try, write down what that showed, and pause."""
+        while True:
+            began = datetime.datetime.now(datetime.UTC)
+            try:
+                seen = self._observe([self._way])[0]
+                shown = f"{seen.verdict} after {seen.seconds * 1000:.0f} ms  {seen.detail}"
+            except Exception as error:  # no error of this kind is what the test failed for
+                shown = f"(not tried: {first_line(error)})"
+            self._lines.append(f"{began:%H:%M:%S.%f} {shown}".rstrip())
+            if self.end.wait(PAUSE):
+                return
+
+
+def questions_of_packets(
+    hosts: Hosts, way: Attempt, seconds: float, captures: dict[str, Capture]
+) -> dict[str, Callable[[], str]]:
+    """What to ask the nodes of a way's ends; ``captures`` takes in what Linux nodes captured, by
+    node."""
+    ends = ends_of(way)
+    pods = {end.address for end in ends}
+    host = way.target.host if way.target else ""
+    if _is_address(host):
+        pods.add(host)
+    nodes = {end.node_address for end in ends} - pods if _is_address(host) else set[str]()
+
+    def on_linux(node: str) -> str:
+        captures[node] = found = hosts.packets_on_linux(node, seconds, VXLAN_PORT, pods, nodes)
+        return packets.text(found, VXLAN_PORT)
+
+    def on_windows(node: str) -> str:
+        return (
+            hosts.packets_on_windows(node, seconds, pods)
+            or "pktmon saw no packet of these addresses"
+        )
+
+    return {
+        f"packets on {end.node}": functools.partial(
+            on_windows if end.os == "windows" else on_linux, end.node
+        )
+        for end in ends
+    }
+
+
+def ends_of(way: Attempt) -> list[Workload]:
+    """The pods at a way's ends: the source, and those that may answer."""
+    return [way.source, *(way.target.backends[:BACKENDS] if way.target else ())]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True

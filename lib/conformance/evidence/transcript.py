@@ -1,0 +1,158 @@
+"""The transcript: what was asked of which pod and what came back, per test an attachment, per
+worker a file.
+
+A test's attachment has its attempts and its literal commands; a long-lived agent, which serves many
+tests, goes into the worker's file when it ends.  It changes nothing about what it writes down.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from conformance.kube.transcript import ExecRecord
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
+from conformance.probe.asking import Answered, Asking
+from conformance.probe.prober import Prober
+
+KEPT = 4000
+"""Characters of one exec's output that a test's attachment shows; the rest is in the worker's
+file."""
+
+
+class ExecTranscript:
+    """The transcript of one worker.  Thread-safe."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+
+    def exec(self, record: ExecRecord) -> None:
+        """One exec that ended, failed ones too: into the worker's file."""
+        text = f"{_head(record)}\n{_output(record)}"
+        with self._lock, self.file.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+    def of_a_test(self) -> OneTest:
+        """A new one, for one test alone: what another test left under way is never written into
+        it."""
+        return OneTest(self)
+
+
+class OneTest:
+    """What one test asked.  Thread-safe."""
+
+    def __init__(self, worker: ExecTranscript) -> None:
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._lines: list[str] = []
+
+    def literal(self, record: ExecRecord) -> None:
+        """One literal command: here, and in the worker's file."""
+        self._worker.exec(record)
+        output = _output(record)
+        if len(output) > KEPT:
+            output = f"{output[:KEPT]}\n  ... {len(output) - KEPT} characters more in {self._worker.file}"
+        with self._lock:
+            self._lines.append(f"{_head(record)}\n{output}")
+
+    def attempts(self, seen: Iterable[Observation]) -> None:
+        """What an agent answered to attempts."""
+        with self._lock:
+            self._lines += [_attempt(observation) for observation in seen]
+
+    def text(self) -> str:
+        with self._lock:
+            return "\n".join(self._lines)
+
+
+class Witnessed:
+    """A prober whose every attempt is written into one test's transcript; what broke is, too."""
+
+    def __init__(self, prober: Prober, transcript: OneTest) -> None:
+        self._prober = prober
+        self._transcript = transcript
+        self._askings: list[Asking] = []
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        try:
+            seen = self._prober.observe(batch)
+        except Exception as error:
+            self._transcript.attempts(getattr(error, "seen", ()))
+            raise
+        self._transcript.attempts(seen)
+        return seen
+
+    def asking(self) -> Asking:
+        """As :meth:`Prober.asking`; an attempt is written down when its result is taken."""
+        self._askings.append(_WitnessedAsking(self._prober.asking(), self._transcript))
+        return self._askings[-1]
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        self._prober.unchanged(workloads)
+
+    def end(self) -> None:
+        """The test is over: what it left under way is cancelled, so that no agent stays busy with
+        it."""
+        for asking in self._askings:
+            asking.cancel()
+
+
+class _WitnessedAsking:
+    """Attempts under way, of which each result is written down when it is taken."""
+
+    def __init__(self, asking: Asking, transcript: OneTest) -> None:
+        self._asking = asking
+        self._transcript = transcript
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        return self._asking.begin(attempts)
+
+    def next(self, within: float) -> Answered | None:
+        answered = self._asking.next(within)
+        if answered is not None and answered.observation is not None:
+            self._transcript.attempts([answered.observation])
+        return answered
+
+    def waits(self, source: str) -> bool:
+        return self._asking.waits(source)
+
+    def cancel(self) -> None:
+        self._asking.cancel()
+
+
+def _clock(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def _attempt(seen: Observation) -> str:
+    words = [
+        _clock(seen.began_at or seen.at),
+        seen.attempt.label,
+        seen.attempt.kind.value,
+        seen.verdict.value,
+        f"{seen.seconds:.3f} s",
+    ]
+    words += [f"the server saw {seen.seen_client}"] if seen.seen_client else []
+    words += [f"answers {', '.join(seen.answers)}"] if seen.answers else []
+    words += [seen.detail] if seen.detail else []
+    return "  ".join(words)
+
+
+def _head(record: ExecRecord) -> str:
+    status = "no exit status" if record.exit_code is None else f"exit {record.exit_code}"
+    where = f"{record.namespace}/{record.pod} {record.container}"
+    problem = f"  {record.problem}" if record.problem else ""
+    return f"{_clock(record.at)}  {where}  $ {shlex.join(record.argv)}  {status}, {record.seconds:.3f} s{problem}"
+
+
+def _output(record: ExecRecord) -> str:
+    parts = []
+    for name, data in (("out", record.stdout), ("err", record.stderr)):
+        parts += [f"  {name}  {line}" for line in data.decode("utf-8", "replace").splitlines()]
+    return "\n".join(parts)

@@ -1,0 +1,2 @@
+"""Policies that this run did not make: which are there, which came and went, and what they
+excuse."""

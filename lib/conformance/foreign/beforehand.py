@@ -1,0 +1,63 @@
+"""Policies of other owners that may decide paths of a run's pods, read before any pod exists."""
+
+from dataclasses import dataclass
+
+from conformance.foreign.paths import DIRECTIONS, describe
+from conformance.foreign.snapshot import own_objects, read
+from conformance.kube.client import Kube
+from conformance.kube.ownership import NAMESPACE_PREFIX, RUN_LABEL, Ownership
+from conformance.pods.roles import ECHO_PORT
+from conformance.policy import labels
+from conformance.policy.foreign import End, Way
+
+EXEMPT = (
+    "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && "
+    f"!(projectcalico.org/name starts with '{NAMESPACE_PREFIX}' && has({RUN_LABEL})); "
+    "Kubernetes, and why not by the label alone: docs/field-guide.md), or run where it does not "
+    "apply"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beforehand:
+    """Policies of other owners that may decide paths of the run's pods, as text; empty: none."""
+
+    closing: str = ""
+    opening: str = ""
+    unread: str = ""
+    """Kinds that could not be read, and why."""
+    exempt: str = ""
+    """How to keep them from the run's pods."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the notes for the run's header."""
+        policies = "; ".join(filter(None, [self.closing, self.opening]))
+        notes = {
+            f"policies of others: {policies}: what they decide is INCONCLUSIVE or NOT_RUN; "
+            f"{self.exempt}": policies,
+            f"policies of others could not be read: {self.unread}": self.unread,
+        }
+        return [note for note, applies in notes.items() if applies]
+
+
+def beforehand(kube: Kube, run: Ownership) -> Beforehand:
+    """Return which policies of other owners may decide paths of pods that a run is going to
+    make."""
+    snapshot = read(kube, 0.0, own_objects(run))
+    given = ({} if run.prefix else run.labels) | {"pod-security.kubernetes.io/enforce": "baseline"}
+    space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})
+    end = End(namespace=run.namespace, of_namespace=space)
+    ways = [
+        (
+            "this run's pods",
+            Way(direction=direction, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)),
+        )
+        for direction in DIRECTIONS
+    ]
+    return Beforehand(
+        closing=describe(snapshot.foreign, ways, "closed"),
+        opening=describe(snapshot.foreign, ways, "open"),
+        unread="; ".join(snapshot.unread),
+        exempt=f"exempt namespaces {run.prefix}-... by name" if run.prefix else EXEMPT,
+    )

@@ -1,0 +1,72 @@
+"""What somebody else did to a worker's own objects: its policies, its Services, labels of its
+namespaces."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance.errors import SuiteError
+from conformance.foreign.snapshot import DECIDING, Snapshot, policy_of
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import labels_of
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Target
+from conformance.policy.foreign import ForeignPolicy
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Compares a worker's objects with what the worker made."""
+
+    kube: Kube
+    changes: Changes
+
+    def policies(self, snapshot: Snapshot) -> list[tuple[str, ForeignPolicy]]:
+        """Describe each edit and deletion of a policy, with the policy before and after.
+
+        Nothing where some kind could not be read.
+        """
+        present = {policy.uid: policy for policy, _ in snapshot.policies}
+        found = list[tuple[str, ForeignPolicy]]()
+        for target, obj in [] if snapshot.unread else list(self.changes.kept.items()):
+            made = policy_of(target.api_version, target.kind, obj, {})
+            left = present.get(made.uid, made if target.kind not in DECIDING else None)
+            if left is None:
+                found.append((f"somebody's deletion of {made.label}", made))
+            elif left.spec != made.spec and left.version.partition("/")[0] != made.version:
+                # of an unchanged version the API server serves the same spec in other words
+                found += [(f"somebody's edit of {made.label}", policy) for policy in (made, left)]
+        return found
+
+    def services(self, target: Target) -> list[str]:
+        """Describe each edit and deletion of a Service that the target is called by."""
+        spaces = {pod.namespace for pod in target.backends}
+        found = []
+        for ref, made in list(self.changes.kept.items()):
+            is_called = ref.name in target.name.split() and ref.namespace in spaces
+            if ref.kind != "Service" or not is_called:
+                continue
+            try:
+                left = self.kube.find("v1", "Service", ref.name, ref.namespace)
+            except SuiteError:
+                continue
+            if left is None or left.get("spec") != made.get("spec"):
+                found.append(f"somebody's {'edit' if left else 'deletion'} of {ref.label}")
+        return found
+
+    def relabelled(self, namespaces: Iterable[str]) -> bool:
+        """Return whether one of these namespaces has other labels than the worker gave it."""
+        pairs = [(self.made(name), self.read("Namespace", name)) for name in set(namespaces)]
+        return any(made and now and labels_of(made) != labels_of(now) for made, now in pairs)
+
+    def made(self, namespace: str) -> Obj | None:
+        """Return a namespace as the worker made it; None: it did not."""
+        ref = ObjectRef(api_version="v1", kind="Namespace", name=namespace)
+        return self.changes.kept.get(ref)
+
+    def read(self, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        """Return an object of the core API; None where it is not there or cannot be read."""
+        try:
+            return self.kube.find("v1", kind, name, namespace)
+        except SuiteError:
+            return None

@@ -1,0 +1,2 @@
+"""What runs when: the plan, its estimate, turns of exclusive tests, and how many workers a cluster
+bears."""

@@ -1,0 +1,24 @@
+"""Which Windows builds a run covers for a claim."""
+
+from dataclasses import replace
+
+from conformance.catalog import ALL, Applies, Claim, Conditions, applicability
+from conformance.model.facts import Facts
+from conformance.pods.placement import Placement
+from conformance.settings import Settings
+
+
+def builds_of(
+    claim: Claim, facts: Facts, settings: Settings, part: Conditions = ALL
+) -> dict[str, str]:
+    """Windows builds that the claim, and a part with these conditions, is about and the run covers,
+    each with the first such node.
+
+    Applicability is asked of each node by itself.
+    """
+    found: dict[str, str] = {}
+    for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
+        alone = replace(facts, nodes=(*facts.by_os("linux"), covered.node))
+        if isinstance(applicability(claim, alone, part), Applies):
+            found.setdefault(covered.node.build, covered.node.name)
+    return found

@@ -1,0 +1,92 @@
+"""Which claims cannot be decided on a cluster, by their reason: for the header, before any test is
+collected."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.catalog import Catalog
+from conformance.catalog.claims import IsolationKind
+from conformance.model.facts import Facts
+from conformance.schedule import plan
+from conformance.schedule.plan import PlannedTest
+from conformance.settings import Settings
+from conformance.verdicts.prospect import ClaimPart
+
+NAMED = 6
+"""Groups of at most so many claims name them; larger ones say how many of which areas."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Claims that cannot be decided for one reason."""
+
+    elsewhere: bool
+    """They are not about this cluster; else something is lacking."""
+    reason: str
+    remedy: str
+    claims: tuple[str, ...]
+    areas: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """``12 claims (Network policy): it writes Calico policies, ...; install Calico's API server
+        ...``."""
+        who = (
+            ", ".join(self.claims)
+            if len(self.claims) <= NAMED
+            else f"{len(self.claims)} claims ({', '.join(self.areas)})"
+        )
+        return f"{who}: {self.reason}{f'; {self.remedy}' if self.remedy else ''}"
+
+
+def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
+    """The largest first.  What a person decides is in none unless it is not about this cluster."""
+    found: dict[tuple[bool, str, str], dict[str, str]] = {}
+    for claim in claims.values():
+        test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
+        prospect = plan.prospect_of(test, claims, facts, settings)
+        if prospect.verdict and (
+            prospect.elsewhere or claim.isolation.kind is not IsolationKind.MANUAL
+        ):
+            reason = prospect.reason.removeprefix(f"{claim.id}: ")
+            found.setdefault((prospect.elsewhere, reason, prospect.remedy), {})[claim.id] = (
+                claim.area
+            )
+    made = [
+        Group(
+            elsewhere=elsewhere,
+            reason=reason,
+            remedy=remedy,
+            claims=tuple(there),
+            areas=tuple(dict.fromkeys(there.values())),
+        )
+        for (elsewhere, reason, remedy), there in found.items()
+    ]
+    return tuple(sorted(made, key=lambda group: (-len(group.claims), group.reason)))
+
+
+def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
+    """How many claims are not about this cluster, and how many cannot be decided here, in one
+    line."""
+    found = groups(claims, facts, settings)
+    elsewhere = sum(len(group.claims) for group in found if group.elsewhere)
+    lacking = sum(len(group.claims) for group in found) - elsewhere
+    return f"claims: {elsewhere} not about this cluster, {lacking} that cannot be decided here; -v says which and why"
+
+
+def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
+    """A line for each group of claims about this cluster, and one for all others."""
+    found = groups(claims, facts, settings)
+    lacking = [group for group in found if not group.elsewhere]
+    yield from (f"not here: {group}" for group in lacking)
+    others = [group for group in found if group.elsewhere]
+    if others:
+        count = sum(len(group.claims) for group in others)
+        about = "; ".join(
+            f"{len(group.claims)} about {_condition(group.reason)}" for group in others
+        )
+        yield f"not about this cluster: {count} claims: {about}"
+
+
+def _condition(reason: str) -> str:
+    """``mode bgp`` of ``it is about mode bgp; here: mode vxlan``."""
+    return reason.removeprefix("it is about ").partition("; here: ")[0]

@@ -1,0 +1,42 @@
+"""What this machine has to do, for the header, ``-n auto`` and the notes: a machine that runs late
+delays verdicts."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from conformance.model.counted import counted
+from conformance.probe.machine import FELT, PRESSED, lately
+
+BUSY = 2.0
+"""Processes that want each core, from which on one worker is enough: more of them would only wait
+for each other."""
+
+
+def busy(
+    load: Callable[[], tuple[float, float, float]] = os.getloadavg,
+    cores: int | None = os.cpu_count(),
+    pressure: Callable[[], float | None] = lately,
+) -> str:
+    """``a load of 9.3 on 2 cores``, where the machine has more to do than it can; empty: it has
+    not.
+
+    The load is an average over a minute; pressure tells whether it has passed since.
+    """
+    newest = load()[0]
+    cores = cores or 1
+    pressed = pressure()
+    if newest < BUSY * cores or (pressed is not None and pressed < PRESSED):
+        return ""
+    return f"a load of {newest:.1f} on {counted(cores, 'core')}"
+
+
+def note(measured: Sequence[Mapping[str, float]]) -> str:
+    """How far behind the machine was, by what each worker measured; empty: it was in time."""
+    behind = max((one["behind"] for one in measured), default=0.0)
+    given, excused = (int(sum(one[name] for one in measured)) for name in ("given", "excused"))
+    if behind < FELT and not given:
+        return ""
+    parts = [f"this machine was behind by up to {behind:.1f} s"]
+    parts += [f"{counted(given, 'wait')} got more time for it"] if given else []
+    parts += [f"{counted(excused, 'path')} could not be decided for it"] if excused else []
+    return "; ".join(parts)

@@ -1,0 +1,337 @@
+"""What a test is about, and whether it can run on this cluster: decided from catalog and facts
+beforehand."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from conformance.catalog import Catalog, Claim, Isolation, IsolationKind, Needs, catalog
+from conformance.errors import UsageProblem
+from conformance.facts.rights import RBAC_ROLES
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
+from conformance.pods.placement import Placement
+from conformance.schedule.scheduler_lock import SHARED, Exclusivity
+from conformance.settings import Settings
+from conformance.verdicts.prospect import ClaimPart, Prospect, applying
+
+CALICO_V3 = "projectcalico.org/v3"
+BEYOND_NAMESPACES = {
+    "disruption": "it changes more than what is in the prepared namespaces",
+    "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
+    "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
+    "nodes": "it takes a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
+}
+"""What a test may use that no run with ``--namespaces-prefix`` does, with why it does not."""
+CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
+"""Isolation of tests that change something beyond the run's own namespaces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTest:
+    """One selected test."""
+
+    test: str
+    """Node id."""
+    parts: tuple[ClaimPart, ...]
+    needs: Needs
+    """Its own and its claims'."""
+    uses: tuple[str, ...] = ()
+    """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and
+    claims."""
+    otherwise: bool = False
+    """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
+    last: bool = False
+    """It decides by the standing watch, after all others."""
+    one_node: bool = False
+    """Where it has a node to itself, one is enough, of whatever build."""
+    exclusivity: Exclusivity = SHARED
+    """What it has to itself."""
+
+    @property
+    def about_windows(self) -> bool:
+        """Whether it says anything about Windows: it needs a node, and its parts do not speak of
+        Linux alone."""
+        return self.needs.windows > 0 and any(
+            part.about_windows for part in self.parts or (ClaimPart(claim=""),)
+        )
+
+    def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
+        """The claims it decides, each once."""
+        return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))
+
+
+def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
+    """What each part of a test asks for."""
+    found = []
+    for part in parts:
+        claim = catalog[part.claim]
+        isolation = claim.active or claim.isolation if part.active else claim.isolation
+        exclusive = part.alone_on is not None and isolation.kind is IsolationKind.NODE_EXCLUSIVE
+        found.append(replace(isolation, os=part.alone_on) if exclusive else isolation)
+    return tuple(found)
+
+
+def prospect_of(
+    test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings, *, looks: bool = True
+) -> Prospect:
+    """Applicability first, then permission, then what the cluster has.
+
+    ``looks``: Windows nodes can still be looked into for what is not known of them.
+    """
+    looks = looks and not (settings.dry_run or settings.namespaces_prefix)
+    known = applying(test.parts, catalog, facts, looks=looks)
+    hindered = None if known.verdict else _hindered(test, catalog, facts, settings)
+    return known.hindered(*hindered) if hindered else known
+
+
+def _hindered(
+    test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
+) -> tuple[str, str] | None:
+    """Why a test cannot run although it says something about this cluster, and what to do."""
+    beyond = [why for use, why in BEYOND_NAMESPACES.items() if use in test.uses]
+    if settings.namespaces_prefix and beyond:
+        role = "disruptive" if "disruption" in test.uses else "standard"
+        return beyond[
+            0
+        ], f"run it without --namespaces-prefix, under the role of manifests/rbac/{role}.yaml"
+    if lacking := _forbidden(test, settings):
+        return lacking
+    changing = [
+        isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING
+    ]
+    if refusal := (
+        _not_allowed(changing, settings)
+        or _too_wide(changing, facts, settings)
+        or _too_late(changing, settings)
+    ):
+        return refusal
+    return _lack(test.needs, facts, settings, otherwise=test.otherwise)
+
+
+def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
+    """Why a test may not change what it does, and how to allow it."""
+    whole = _whole(changing)
+    if changing and settings.not_disruptive and not settings.disruptive:
+        return settings.not_disruptive, "give the run that right"
+    if whole and not settings.cluster_disruptive:
+        if settings.not_cluster_disruptive:
+            return settings.not_cluster_disruptive, "only its owner should"
+        return (
+            "it changes something that the whole cluster shares",
+            "allow that with --allow-cluster-disruptive",
+        )
+    if changing and not settings.disruptive:
+        return (
+            "it changes something beyond the run's own namespaces",
+            "allow that with --allow-disruptive",
+        )
+    return None
+
+
+def _too_wide(
+    changing: Sequence[Isolation], facts: Facts, settings: Settings
+) -> tuple[str, str] | None:
+    """Why what changes the whole cluster is refused, and what to do.
+
+    On a node that is not covered nobody would see what it does, and many nodes are longer away than
+    patience lasts."""
+    if not _whole(changing):
+        return None
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows")
+    covered = {item.node.name for item in coverage}
+    windows = [node.name for node in facts.by_os("windows")]
+    if others := [name for name in windows if name not in covered]:
+        return (
+            f"it changes the whole cluster, and Windows node {', '.join(others)} is not covered",
+            "cover every node: --every-node, or --max-nodes-per-os",
+        )
+    if len(windows) > settings.max_disrupted_nodes:
+        return (
+            f"it disrupts every Windows node, and there are {len(windows)}, more than --max-disrupted-nodes "
+            f"{settings.max_disrupted_nodes}",
+            f"allow it with --max-disrupted-nodes {len(windows)}, or run it on a smaller cluster",
+        )
+    return None
+
+
+def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
+    """Why nothing is changed any more: the user's credentials end before it could be put back.  And
+    what to do."""
+    timings = settings.timings
+    ends = settings.token_ends
+    node = timings.windows.felix_restart + timings.windows.pod_ready
+    needed = timings.run.put_back if _whole(changing) else node
+    left = (ends or 0.0) - time.time()
+    if not changing or ends is None or left >= needed:
+        return None
+    at = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%SZ}, in {max(0.0, left):.0f} s"
+    return (
+        f"the user's credentials end at {at}, and putting back what it changes may take {needed:.0f} s",
+        "name a kubeconfig with credentials that last, or are renewed (tokenFile, a credential plugin)",
+    )
+
+
+def _whole(changing: Sequence[Isolation]) -> bool:
+    return any(isolation.kind is IsolationKind.DISRUPTIVE for isolation in changing)
+
+
+def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
+    """Which right the user lacks for a test, and how to get it; disruption that nobody asked for
+    needs none."""
+    asked = settings.disruptive or settings.not_disruptive
+    for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
+        if use in settings.lacking and (asked or use != "disruption"):
+            lines = settings.lacking[use]
+            more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
+            return (
+                f"the run's user may not {lines[0]}{more}",
+                f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml",
+            )
+    return None
+
+
+def writes_calico_policies(facts: Facts, settings: Settings) -> bool:
+    """Whether Calico policies can be written here: by the API, or with calicoctl."""
+    return CALICO_V3 in (facts.calico_apis.value or ()) or settings.calicoctl is not None
+
+
+def by_kubernetes(
+    tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings
+) -> str:
+    """Which claims Kubernetes' form of a Calico policy decided, since that cannot be written here;
+    empty: none."""
+    if writes_calico_policies(facts, settings):
+        return ""
+    there = set(ran)
+    claims = {
+        part.claim for test in tests if test.otherwise and test.test in there for part in test.parts
+    }
+    if not claims:
+        return ""
+    return (
+        f"{CALICO_V3} is not served: {', '.join(sorted(claims))} decided by the same policy as "
+        "Kubernetes writes it, not by Calico's"
+    )
+
+
+def _lack(
+    needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool
+) -> tuple[str, str] | None:
+    """What is missing and how to get it; host access is found out when the pods are made."""
+    apis = facts.calico_apis
+    lacks = (
+        (
+            needs.v3_api and CALICO_V3 not in (apis.value or ()),
+            f"it needs the API {CALICO_V3}, which is not served ({apis.source})",
+            "install Calico's API server (operator: APIServer default)",
+        ),
+        (
+            needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings),
+            f"it writes Calico policies, and {CALICO_V3} is not served ({apis.source})",
+            "install Calico's API server, or name a calicoctl by --calicoctl=PATH",
+        ),
+        (
+            needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"),
+            "nothing in the cluster carries a VNI to Windows nodes: installation by "
+            f"{facts.install.value} ({facts.install.source}), where each host has its own "
+            "configuration of Calico",
+            "install Calico for Windows by its operator; by hand it is reinstalled to take another "
+            "VNI",
+        ),
+        (
+            needs.external_target and settings.external_target is None,
+            "it needs a host beyond the cluster that answers ping",
+            "name it by --external-target ADDRESS[:PORT]",
+        ),
+        (
+            needs.calicoctl and not settings.calicoctl,
+            "it needs calicoctl",
+            "name it by --calicoctl=PATH",
+        ),
+    )
+    missing = ((what, remedy) for is_missing, what, remedy in lacks if is_missing)
+    return _too_few_nodes(needs, facts, settings) or next(missing, None)
+
+
+def _too_few_nodes(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+    wanted: tuple[tuple[OS, str, int], ...] = (
+        ("linux", "Linux", needs.linux),
+        ("windows", "Windows", needs.windows),
+    )
+    for os, name, count in wanted:
+        usable = [node.name for node in Placement(facts, settings.tolerations).usable(os)]
+        if len(usable) < count:
+            return (
+                f"it needs {count} ready and schedulable {name} node{'s' if count > 1 else ''}, "
+                f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}",
+                f"run it on a cluster with {count}",
+            )
+    return None
+
+
+def assign_exclusivity(
+    tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings
+) -> list[Exclusivity]:
+    """The turn of each test, the same in every process.
+
+    Node-exclusive tests take one Windows node of each build, dealt out over those of the build, or
+    covered Linux nodes, at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it
+    is named.  Those for which one node is enough are dealt out by themselves, so that they run side
+    by side.  A test that will not run changes nothing."""
+    dealt: Counter[tuple[OS, bool]] = Counter()
+    found = []
+    for test in tests:
+        wanted = isolation_of(test.parts, claims)
+        changing = CHANGING & {isolation.kind for isolation in wanted}
+        if not (changing or test.last) or prospect_of(test, claims, facts, settings).verdict:
+            found.append(SHARED)
+            continue
+        if not changing:
+            found.append(Exclusivity(kind="last"))
+            continue
+        os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
+        nodes = [settings.disruptive_node]
+        if not settings.disruptive_node:
+            nodes = _nodes(facts, settings, os, dealt[os, test.one_node])
+        dealt[os, test.one_node] += 1
+        if IsolationKind.DISRUPTIVE in changing or not nodes:
+            found.append(Exclusivity(kind="cluster", node=next(iter(nodes), "")))
+        else:
+            also = () if test.one_node else tuple(nodes[1:])
+            found.append(Exclusivity(kind="node", node=nodes[0], also=also))
+    return found
+
+
+def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
+    """The nodes that a test of this number gets: one covered node of each Windows build, or covered
+    Linux nodes.
+
+    It begins with another each time.
+    """
+    builds: dict[str, list[str]] = {}
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
+    for node in sorted((covered.node for covered in coverage), key=lambda node: node.name):
+        builds.setdefault(node.build if os == "windows" else node.name, []).append(node.name)
+    found = [names[number % len(names)] for names in builds.values()]
+    first = number % len(found) if found else 0
+    dealt = [*found[first:], *found[:first]]
+    return dealt if os == "windows" else dealt[: settings.max_disrupted_nodes]
+
+
+def check_disruptable(name: str, facts: Facts) -> None:
+    """Raises UsageProblem when no claim wants a node of that one's system to itself; empty: none
+    was named."""
+    systems = {
+        isolation.os
+        for claim in catalog().values()
+        for isolation in (claim.isolation, claim.active)
+        if isolation
+    }
+    fit = [node.name for node in facts.nodes if node.os in systems]
+    if name and name not in fit:
+        raise UsageProblem(
+            f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}"
+        )

@@ -1,0 +1,256 @@
+"""What may run beside a test: a fair gate across the processes of a run, of locks on files in the
+run's directory.
+
+Every test passes the turnstile and takes its locks while it stands there, so that whoever waits for
+an exclusive turn is not starved by a stream of shared ones.  Who wants one does so only when all
+processes are through with what is shared, in whatever order their tests are handed out: else those
+would wait behind it.  Tests that want nodes pass no turnstile, since nothing shared is left by
+then, and take all of their nodes at once or none: who waits for one node keeps nobody from another.
+The others take the locks in the same order: cluster, then nodes by name.  The kernel frees the
+locks of a process that dies.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+TURNSTILE = "turnstile"
+CLUSTER = "cluster"
+LATER = ("node", "cluster", "last")
+"""Kinds of turns beside shared ones.  Each begins once no process has tests of the kinds before it
+left, since these would wait for it and not the other way round; processes that end, or die, have
+none."""
+ExclusivityKind = Literal["shared", "node", "cluster", "last"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exclusivity:
+    """What a test has to itself."""
+
+    kind: ExclusivityKind = "shared"
+    node: str = ""
+    """The node that it has to itself, or on which a test that has the cluster does what concerns
+    one node."""
+    also: tuple[str, ...] = ()
+    """Further nodes that it has to itself: one of each other build, which it takes one after the
+    other."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that it does something to, in that order."""
+        return (self.node, *self.also) if self.node else ()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether something may not run beside it."""
+        return self.kind in ("node", "cluster")
+
+    def __str__(self) -> str:
+        """For reports: ``node win-1``, ``cluster``; empty when it is shared."""
+        return {
+            "shared": "",
+            "last": "",
+            "node": f"node {', '.join(self.nodes)}",
+            "cluster": "cluster",
+        }[self.kind]
+
+
+SHARED = Exclusivity()
+
+
+class HeldLocks:
+    """The locks of one test's turn."""
+
+    def __init__(self, asked: float) -> None:
+        self.asked = asked
+        """When the turn was asked for: seconds of the machine's monotonic clock, which all
+        processes share."""
+        self.began = asked
+        """When it began."""
+        self.released = asked
+        """When its locks were given back."""
+        self._descriptors: list[int] = []
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the turn was waited for."""
+        return self.began - self.asked
+
+    def release(self) -> None:
+        """Give the locks back; idempotent."""
+        descriptors = self._descriptors
+        self._descriptors = []
+        self.released = time.monotonic()
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
+        """Give the locks back when work that the test has started, and not waited for, has ended as
+        well."""
+        under_way = [future for future in work if not future.done()]
+        if not under_way:
+            self.release()
+            then()
+            return
+
+        def finish() -> None:
+            wait(under_way)
+            self.release()
+            then()
+
+        threading.Thread(target=finish, name="gate").start()
+
+
+class ReadWriteGate:
+    """The gate of one run; each of its processes has its own on the same files."""
+
+    def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
+        """``patience``: seconds after which a test that waits says for whom."""
+        self._locks = locks
+        self._nodes = sorted(nodes)
+        self._patience = patience
+        self._before: dict[str, int] = {}
+        """Kind to the descriptor of a lock that is shared while tests of kinds before it are left
+        in this process."""
+
+    def arrive(self) -> None:
+        """Have other processes' exclusive turns wait until this one has come to its own, or
+        :meth:`leave` is called."""
+        for kind in LATER:
+            self._before[kind] = self._lock(
+                f"before-{kind}", "", lambda line: None, exclusive=False, sign=False
+            )
+
+    def leave(self, *kinds: str) -> None:
+        """No test of a kind before these (default: of any) is left here; idempotent."""
+        for kind in kinds or LATER:
+            descriptor = self._before.pop(kind, None)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def enter(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> HeldLocks:
+        """Wait for a turn.  ``who`` names the test to those who wait for it; ``tell`` is called
+        when it takes long."""
+        hold = HeldLocks(time.monotonic())
+        held = hold._descriptors
+        try:
+            self._wait_for_those_before(exclusivity, who, tell)
+            with self._turnstile(exclusivity, who, tell):
+                whole = exclusivity.kind == "cluster"
+                held.append(self._lock(CLUSTER, who, tell, exclusive=whole, sign=whole))
+                if exclusivity.kind == "node":
+                    held.extend(
+                        self._all_at_once(
+                            [f"node-{name}" for name in sorted(exclusivity.nodes)], who, tell
+                        )
+                    )
+                for name in self._nodes if exclusivity.kind == "shared" else ():
+                    held.append(self._lock(f"node-{name}", who, tell, exclusive=False, sign=False))
+        except BaseException:
+            hold.release()
+            raise
+        hold.began = time.monotonic()
+        return hold
+
+    @contextmanager
+    def _turnstile(
+        self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]
+    ) -> Iterator[None]:
+        if exclusivity.kind == "node":
+            yield
+            return
+        turnstile = self._lock(
+            TURNSTILE, who, tell, exclusive=True, sign=exclusivity.kind == "cluster"
+        )
+        try:
+            yield
+        finally:
+            os.close(turnstile)
+
+    def _wait_for_those_before(
+        self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]
+    ) -> None:
+        if exclusivity.kind in LATER:
+            self.leave(*LATER[: LATER.index(exclusivity.kind) + 1])
+            os.close(
+                self._lock(f"before-{exclusivity.kind}", who, tell, exclusive=True, sign=False)
+            )
+
+    def _all_at_once(
+        self, names: Sequence[str], who: str, tell: Callable[[str], None]
+    ) -> list[int]:
+        """Descriptors of these locks; nothing is held while one of them is waited for."""
+        taken: dict[str, int] = {}
+
+        def let_go() -> None:
+            while taken:
+                os.close(taken.popitem()[1])
+
+        try:
+            while busy := next(
+                (name for name in names if name not in taken and not self._take(name, taken)), None
+            ):
+                let_go()
+                taken[busy] = self._lock(busy, who, tell, exclusive=True, sign=False)
+            for descriptor in taken.values():
+                _sign(descriptor, who)
+        except BaseException:
+            let_go()
+            raise
+        return list(taken.values())
+
+    def _take(self, name: str, taken: dict[str, int]) -> bool:
+        """Whether nobody has it, so that it is ``taken`` now."""
+        descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        taken[name] = descriptor
+        return True
+
+    def _lock(
+        self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool
+    ) -> int:
+        descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        try:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._wait(descriptor, kind, f"{who} waits for {_holder(descriptor)}", tell)
+            if sign:
+                _sign(descriptor, who)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _wait(self, descriptor: int, kind: int, line: str, tell: Callable[[str], None]) -> None:
+        timer = threading.Timer(self._patience, tell, [line])
+        timer.daemon = True
+        timer.start()
+        try:
+            fcntl.flock(descriptor, kind)
+        finally:
+            timer.cancel()
+
+
+def _sign(descriptor: int, who: str) -> None:
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, who.encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    """The exclusive test that signed a lock's file last; who shares a lock does not, since that
+    would take longer."""
+    who = os.pread(descriptor, 4096, 0).decode(errors="replace")
+    return who or "tests under way"

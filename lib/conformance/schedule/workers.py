@@ -1,0 +1,222 @@
+"""What bounds a run: what a worker costs on each covered node (``-n auto``), and the rights that
+its user lacks.
+
+The kubelet's max-pods, EKS' addresses of the VPC, the one IPAM block of a Windows node (of which
+four addresses are reserved) and memory limit a node.  What cannot be read bounds nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.facts.rights import RBAC_ROLES
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.facts import Facts
+from conformance.pods.coverage import Covered
+from conformance.settings import Workers
+from conformance.verdicts.claims import TestOutcome
+
+BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
+"""Where IPAMBlock is served: the first by default, the second where Calico's CRDs are native v3."""
+LARGEST = 60
+"""Addresses for pods in a /26 block of a Windows node that has none yet."""
+VPC_ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
+"""Extended resource of EKS' Windows nodes, one for each pod's address: it bounds them, not
+max-pods, which says 110 (aws/containers-roadmap#481)."""
+_QUANTITY = re.compile(r"([0-9.]+)(Ki|Mi|Gi|Ti|k|M|G|T|)")
+_UNITS = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What a node has left for pods."""
+
+    addresses: int
+    """Pods that its kubelet and its IPAM block still take."""
+    memory: int | None
+    """MiB that no pod requests; None: not known."""
+
+
+def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
+    """Ready Windows nodes with what they have left; empty where not even pods may be listed."""
+    usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
+    try:
+        nodes = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Node")}
+        pods = kube.objects("v1", "Pod")
+    except ApiRefused:
+        return {}
+    on_node: dict[str, list[Obj]] = {}
+    for pod in pods:
+        spec = pod.get("spec") or {}
+        if (pod.get("status") or {}).get("phase") not in _ENDED:
+            on_node.setdefault(spec.get("nodeName") or "", []).append(spec)
+    in_blocks = _unallocated(kube)
+    return {
+        name: _room(
+            (nodes[name].get("status") or {}).get("allocatable") or {},
+            on_node.get(name, []),
+            in_blocks.get(name, LARGEST),
+        )
+        for name in sorted(usable & set(nodes))
+    }
+
+
+def _room(allocatable: Mapping[str, Any], pods: Sequence[Obj], in_blocks: int) -> Room:
+    """Return what a node has left beside its pods (specs) and the free addresses of its blocks."""
+    containers = [container for spec in pods for container in spec.get("containers") or ()]
+    left = [in_blocks, int(allocatable.get("pods") or LARGEST) - len(pods)]
+    if VPC_ADDRESSES in allocatable:
+        taken = sum(int(_requested(container, VPC_ADDRESSES)) for container in containers)
+        left.append(int(allocatable[VPC_ADDRESSES]) - taken)
+    memory = None
+    if "memory" in allocatable:
+        taken = sum(_mebibytes(_requested(container, "memory")) for container in containers)
+        memory = max(0, _mebibytes(str(allocatable["memory"])) - taken)
+    return Room(addresses=max(0, min(left)), memory=memory)
+
+
+def workers_for(
+    bounds: Workers,
+    coverage: Sequence[Covered],
+    room: Mapping[str, Room],
+    busy: str = "",
+    *,
+    files: int | None = None,
+    prepared: int = 0,
+) -> tuple[int, str]:
+    """How many workers ``-n auto`` starts, and why in one line.
+
+    Each has pods on every covered node, so that the node with the least room decides.  ``busy``:
+    what keeps the machine of the run's own lab busy, where more workers would only make the lab
+    later; empty: nothing does.  ``files``: how many that lab's processes may have open; None: the
+    run has no lab.  ``prepared``: for how many the cluster's owner has prepared namespaces; 0: the
+    run makes its own."""
+    windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
+    each = bounds.agents_per_node * len(coverage)
+    allowed = {f"at most {bounds.at_most}": bounds.at_most}
+    if prepared:
+        allowed["namespaces are prepared for no more"] = prepared
+    if busy:
+        allowed[f"{busy}, which the lab shares"] = bounds.at_least
+    if files is not None:
+        allowed[f"{files:,} open files of the lab (ulimit -Hn), {bounds.files} a worker"] = (
+            max(0, files - bounds.lab_files) // bounds.files
+        )
+    if windows:
+        allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
+    if each:
+        agents = max(0, bounds.agents - bounds.watch * len(coverage))
+        allowed[f"{counted(agents, 'agent')}, {each} a worker"] = agents // each
+    for name in windows:
+        left = room.get(name)
+        if left is None:
+            continue
+        free = max(0, left.addresses - bounds.watch)
+        allowed[
+            f"{counted(free, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
+        ] = free // bounds.addresses
+        if left.memory is not None:
+            memory = max(0, left.memory - bounds.watch * bounds.memory // bounds.addresses)
+            allowed[f"{memory} MiB free on {name}, {bounds.memory} a worker"] = (
+                memory // bounds.memory
+            )
+    why = min(allowed, key=lambda name: allowed[name])
+    number = max(bounds.at_least, allowed[why])
+    return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
+
+
+def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
+    """What a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only ``number``;
+    empty: nothing."""
+    if given <= number:
+        return ""
+    return (
+        f"{given}, as typed; -n auto would start {number} ({why}). More of them wait for each other's pods and agents "
+        f"(at most {bounds.agents_per_windows_node} live agents on a Windows node): tests that must see a change while "
+        "it happens may be INCONCLUSIVE"
+    )
+
+
+def _requested(container: Obj, resource: str) -> str:
+    """How much of a resource a container asks of its node."""
+    return str(((container.get("resources") or {}).get("requests") or {}).get(resource) or "0")
+
+
+def _mebibytes(quantity: str) -> int:
+    """Whole MiB of a Kubernetes quantity: ``256Mi``, ``1Gi``, ``8123456Ki``, ``1000000``."""
+    match = _QUANTITY.fullmatch(quantity)
+    if not match:
+        return 0
+    return int(float(match[1]) * _UNITS[match[2]] / 2**20)
+
+
+def _unallocated(kube: Kube) -> dict[str, int]:
+    """Node to free addresses in its blocks."""
+    for api_version in BLOCKS:
+        if not kube.discovery.serves(api_version, "IPAMBlock"):
+            continue
+        try:
+            blocks = kube.objects(api_version, "IPAMBlock")
+        except ApiRefused:
+            return {}
+        free: Counter[str] = Counter()
+        for block in blocks:
+            spec = block.get("spec") or {}
+            kind, _, node = str(spec.get("affinity") or "").partition(":")
+            if kind == "host":
+                free[node] += len(spec.get("unallocated") or ())
+        return dict(free)
+    return {}
+
+
+def claims_blocked_by_missing_rights(
+    lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]
+) -> list[str]:
+    """One note per kind of test that did not run, with every right that is missing, and the role
+    that grants them."""
+    notes = []
+    for use, rights in lacking.items():
+        claims = dict.fromkeys(
+            result.claim
+            for test in tests
+            for result in test.results
+            if result.verdict is ClaimVerdict.NOT_RUN and rights[0] in result.reason
+        )
+        if claims:
+            notes.append(
+                f"the run's user may not {'; '.join(rights)}: this costs {', '.join(claims)}; "
+                f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
+            )
+    return notes
+
+
+def would_not_run(tests: Sequence[TestOutcome], lacking: Mapping[str, Sequence[str]]) -> list[str]:
+    """For a dry run: a line for each reason why tests would not run there; every right that is
+    missing is named."""
+    reasons: dict[str, list[TestOutcome]] = {}
+    for test in tests:
+        if test.verdict in (ClaimVerdict.NOT_RUN, ClaimVerdict.NOT_APPLICABLE):
+            reasons.setdefault("; ".join(filter(None, (test.reason, test.remedy))), []).append(test)
+    lines = []
+    for told, those in reasons.items():
+        head = f"dry run: {counted(len(those), 'test')} would not run"
+        claims = dict.fromkeys(result.claim for test in those for result in test.results)
+        rights = [f"{head}: {note}" for note in claims_blocked_by_missing_rights(lacking, those)]
+        lines += rights or [f"{head} ({', '.join(claims) or 'no claim'}): {told}"]
+    return lines

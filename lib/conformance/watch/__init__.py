@@ -1,0 +1,1 @@
+"""The standing watch, which asks paths from a run's beginning to its end."""

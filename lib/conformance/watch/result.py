@@ -1,0 +1,57 @@
+"""The result of a run's standing watch, for the test that judges it: files that the run's processes
+share."""
+
+import json
+import time
+from typing import Any
+
+from conformance.errors import EnvironmentBroken
+from conformance.expect.standing_watch import Kept
+from conformance.model.codec import from_plain
+from conformance.run.directory import BEGUN, RunDirectory
+from conformance.settings import Timings
+from conformance.timing import until
+
+NAP = 0.1
+"""s. Between two looks whether the watch has ended."""
+ENDS = "watch-ends"
+"""File that asks the watch to end."""
+ANSWER = "watch.json"
+"""File with what the watch has recorded."""
+
+
+def end_watch(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
+    """End the run's watch; return its records and the run's turns so far.
+
+    Raises EnvironmentBroken where the watch does not end in time.
+    """
+    answer = directory.shared / ANSWER
+    pods = timings.windows
+    run = timings.run
+    within = pods.image_pull + pods.pod_ready + pods.warm_up + pods.agent_slot
+    within += max(run.watch_least, run.denial_watch)
+    (directory.shared / ENDS).touch()
+    if not until(
+        answer.exists, bool, within=within, every=NAP, description="the standing watch ends"
+    ).converged:
+        raise EnvironmentBroken(
+            f"the standing watch did not end within {within:.0f} s; its process may be gone"
+        )
+    return from_plain(Kept, json.loads(answer.read_text())), turns(directory)
+
+
+def turns(directory: RunDirectory) -> list[dict[str, Any]]:
+    """Return the run's turns that ended; the turn of a process that died in it lasts until now."""
+
+    def read(pattern: str) -> dict[tuple[str, str, float], dict[str, Any]]:
+        lines = [
+            json.loads(line)
+            for path in sorted(directory.turns.glob(pattern))
+            for line in path.read_text().splitlines()
+        ]
+        return {(turn["test"], turn["worker"], turn["began"]): turn for turn in lines}
+
+    ended = read("*.jsonl")
+    now = time.monotonic()
+    begun = [turn for key, turn in read(f"*{BEGUN}").items() if key not in ended]
+    return [*ended.values(), *(turn | {"released": now} for turn in begun)]

@@ -1,0 +1,1 @@
+"""What is expected in a world of policies, cell by cell."""

@@ -1,0 +1,485 @@
+"""Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what was seen.
+
+Each world begins and ends at rest: every pair is open before it, and again after it, which is
+before the next.  An agreement counts from a barrier on: a change has been seen wherever it is to be
+seen, closed paths are decided, and twice the longest time has passed that a policy has taken here
+to close one.  A bystander on the node of each end, which no world selects, connects beside each
+time-out: worlds may close pods altogether.  Since no outage of a node or network can look like a
+denial then, tries at closed paths are shorter and closer than elsewhere: what is closed is seen
+sooner, and nothing that is open looks closed to a try that sees a second packet.  A difference is
+agreed over the whole budget, and then looked for again from rest, with all patience.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from conformance.catalog import catalog
+from conformance.enforcement.worlds import Ground
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect import late, others, vet
+from conformance.expect.engine.answered import as_wanted
+from conformance.expect.engine.ask import MARGIN, ask
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Try, Wrong
+from conformance.expect.explain import advice, message
+from conformance.expect.outcome import Outcome, table
+from conformance.expect.session import Session
+from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.decision import Side, decisions_about
+from conformance.model.endpoint import Workload
+from conformance.model.explanation import Explanation
+from conformance.pods.roles import ECHO_PORT
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import Cell, World
+from conformance.timing import hold
+from conformance.verdicts.meaning import of_cell
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+Key = tuple[str, str, str, int]
+AGREED = 3
+"""Newest tries that agree on a difference."""
+NAMED = 4
+"""Other cells that a message names."""
+OPEN = 2
+"""Tries in a row that decide an open path after the barrier."""
+UNSURE = "it is neither as expected nor surely otherwise, and from rest, too"
+NOT_HONOURED = "an edit is not honoured: from rest the same policies give what is expected"
+
+
+@dataclass(eq=False)
+class Asked:
+    """A cell, and how its path ended."""
+
+    cell: Cell
+    outcome: Outcome
+    again: Outcome | None = None
+    """The same from rest, where the first was a difference."""
+
+    @property
+    def want(self) -> bool:
+        """Whether its path is to be open."""
+        return self.outcome.path.want
+
+    @property
+    def row(self) -> tuple[Try, ...]:
+        """The tries that decided that it is as it is to be; none: it is not."""
+        return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
+
+    @property
+    def late(self) -> bool:
+        """Whether its first tries were not yet as they are to be."""
+        return not self.row or self.row[0] is not self.outcome.path.tries[0]
+
+    @property
+    def by(self) -> str:
+        """What decided, as the oracle tells it."""
+        telling = [
+            one
+            for one in self.cell.decisions
+            if one.verdict is self.cell.expected and (one.policy or one.tier)
+        ]
+        return str(telling[0] if telling else self.cell.decisions[0])
+
+    @property
+    def side(self) -> Side:
+        """The end that closes it, where it is one."""
+        closing = [one.verdict is Verdict.DENIED for one in self.cell.decisions]
+        return {(True, False): "source", (False, True): "target"}.get(
+            (closing[0], closing[1]), "both"
+        )  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InWorld(Session):
+    """One world, and what is expected in it."""
+
+    ground: Ground
+    world: World
+    replay: str
+    """The command that replays it."""
+
+    def holds(self, *, because: str) -> None:
+        """Every pair of seats is open or closed as the oracle says, at rest and after the world's
+        edit.
+
+        Raises Nonconformance with the cell, what is expected of it by which rule, and what was
+        seen; ControlBroken where pairs are not open at rest, or a difference was not there again;
+        what probing and applying raise."""
+        self.context.keep(self.ground.seats.taken())
+        stages = [self.world, self.world.edited()] if self.world.then else [self.world]
+        if not self.ground.seats.at_rest:  # since the last world ended
+            self._at_rest("before the world")
+        self.ground.seats.at_rest = False
+        asked: list[Asked] = []
+        past: list[Asked] = []
+        try:
+            for stage in stages:
+                past = asked
+                before = {_key(one.cell): one.cell.expected for one in asked}
+                asked = self._stage(stage, before, decides=stage is stages[-1])
+                if not all(one.outcome.held for one in asked):
+                    break
+            different = [one for one in asked if differs(one.outcome)]
+            if different:
+                self.ground.clear()
+                self._at_rest("before the difference is looked for again")
+                self._again(stage, different)
+        finally:
+            self.ground.clear()
+        self._at_rest("after the world")
+        self.ground.seats.at_rest = True
+        opened = {_key(one.cell) for one in asked if one.outcome.held and one.want}
+        past = _to_be_closed([one for one in past if _key(one.cell) in opened])
+        self._say([*asked, *past], because, edited=stage is not self.world)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def _cells(self, world: World, *, whosever: bool = False) -> list[Cell]:
+        """Those that are somebody's."""
+        claims = (world.claim, *world.beside)
+        seats = self.ground.seats.seats
+        spaces = self.ground.seats.namespaces
+        objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
+        return [
+            cell
+            for cell in worlds.cells(objects, seats, world.claim)
+            if whosever or cell.claim in claims
+        ]
+
+    def _at_rest(self, when: str) -> None:
+        """Raises ControlBroken where a pair is not open without policies."""
+        paths = [
+            self._path(one, self._rule(one, agree=1), want=True)
+            for one in self._cells(self.world, whosever=True)
+        ]
+        wrong = next((one for one in self._ask(paths) if not one.held), None)
+        if wrong is None:
+            return
+        if isinstance(wrong.standing, Broken):
+            raise wrong.standing.error
+        attempt = wrong.path.attempt
+        told = message.explanation(
+            self.context.claims,
+            attempt,
+            expected="CONNECTED",
+            because="no world's policies are there",
+            seen=wrong.seen,
+            seconds=wrong.path.seconds,
+            further={"do": advice.open_path(attempt, wrong.seen)},
+        )
+        raise ControlBroken(
+            message.of_control(told, f"{when} {self.world.name}"), attempt.label, wrong.seen
+        )
+
+    def _stage(self, world: World, before: Mapping[Key, Verdict], *, decides: bool) -> list[Asked]:
+        """Bring it into force and ask every cell.
+
+        ``before``: what was so before an edit; ``decides``: it is the last, and no control.
+        """
+        cells = self._cells(world)
+        seats = self.ground.seats
+        self._show(world)
+        changed = _changed(cells, before)
+        opening = [
+            cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
+        ]
+        if unseen := _not_held(self._asked(opening, agree=1)):
+            return unseen  # what agrees with the past says nothing before the change was seen
+        if before:
+            self._rest(seats.latency)
+        began = self.clock.monotonic() - self.ground.at
+        agree = 0 if decides else 1
+        asked = self._asked(cells, agree=agree)
+        closing = _to_be_closed([one for one in asked if _key(one.cell) in changed])
+        if unseen := _not_held(closing):
+            return unseen
+        closed = self._closed(asked, closing, agree)
+        seen = began + _last_agreement(closing if before else closed)
+        if not before:
+            seats.latencies.append(seen)
+        opened = [one for one in asked if one.want]
+        if decides:  # before an edit they are controls
+            opened = self._past_barrier(opened, began, max(seen, 2 * seats.latency))
+        return [*closed, *opened]
+
+    def _closed(self, asked: Sequence[Asked], closing: Sequence[Asked], agree: int) -> list[Asked]:
+        """Return the closed cells.
+
+        Where ``closing`` ones closed late, the others are asked again: what was observed of
+        these may be of before the change.
+        """
+        closed = _to_be_closed(asked)
+        if not any(one.late for one in closing):
+            return closed
+        left = [one.cell for one in closed if one not in closing]
+        return [*closing, *self._asked(left, agree=agree)]
+
+    def _past_barrier(self, opened: Sequence[Asked], began: float, barrier: float) -> list[Asked]:
+        """Return the open cells, of which those that agreed before the barrier are asked again.
+
+        ``began``: seconds from the newest change to when they were asked.
+        """
+        early = [one for one in opened if one.row and began + one.row[-OPEN].at < barrier]
+        if early:
+            self._rest(barrier)
+        again = self._asked([one.cell for one in early])
+        return [*(one for one in opened if one not in early), *again]
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until so many have passed since the newest change."""
+        rest = seconds - (self.clock.monotonic() - self.ground.at)
+        if rest > 0:
+            hold(
+                lambda: True,
+                bool,
+                seconds=rest,
+                every=rest,
+                description="policies take effect",
+                clock=self.clock,
+            )
+
+    def _again(self, world: World, different: Sequence[Asked]) -> None:
+        """Ask cells that differ once more, from rest."""
+        self._show(world)
+        found = self._asked([one.cell for one in different], held=True)
+        for one, again in zip(different, found, strict=True):
+            one.again = again.outcome
+
+    def _show(self, world: World) -> None:
+        self.context.attach("policies in force", self.ground.show(world))
+
+    def _asked(self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False) -> list[Asked]:
+        """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials
+        have to last."""
+        if not cells:
+            return []
+        ring = self._witnesses()
+        paths = []
+        for cell in cells:
+            want = cell.expected is Verdict.ALLOWED
+            rule = self._rule(cell, agree=agree or (OPEN if want and not held else 0), held=held)
+            paths.append(self._path(cell, rule, want=want))
+            paths[-1].later = want
+            if not paths[-1].want:
+                paths[-1].controls = (
+                    (ring[cell.source.node][0],),
+                    (ring[cell.destination.node][1],),
+                )
+        witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
+        outcomes = self._ask([*paths, *witnesses])
+        lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
+        for cell, outcome in zip(cells, outcomes, strict=False):
+            beside = {id(ring[cell.source.node][0]), id(ring[cell.destination.node][1])}
+            if isinstance(outcome.standing, Wrong) and beside & lost:
+                outcome.standing = BrokenControl(outcome.standing.why)
+        return [Asked(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=False)]
+
+    def _ask(self, paths: Sequence[Path]) -> list[Outcome]:
+        """How each path ends, unless pods or policies of others explain it."""
+        if not paths:
+            return []
+        wanted = [path.attempt for path in paths if path.want]
+        others.demand_open(self.context.others, wanted, all_needed=False)
+        began = self.clock.monotonic()
+        sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
+        rows = {path.attempt.source.uid: path.rule.span + MARGIN for path in paths if not path.want}
+        patience = {uid: self.timings.of(system) for uid, system in sources.items()}
+        standings = ask(
+            self.prober.asking(),
+            paths,
+            clock=self.clock,
+            about_denial=True,
+            machine=self.context.machine,
+            cadence={
+                uid: max(one.poll_every, rows.get(uid, 0.0) / (AGREED - 1))
+                for uid, one in patience.items()
+            },
+            agreeing={uid: one.agree_every for uid, one in patience.items()},
+            settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
+            lost=lambda several: vet.lost(self, several),
+        )
+        outcomes = [
+            Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)
+        ]
+        late.excuse(self, outcomes, began)
+        vet.look_after_pods(self, outcomes)
+        vet.excuse(self, outcomes)
+        return outcomes
+
+    def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
+        source = self.ground.seats.pod(cell.source)
+        target = self.ground.seats.pod(cell.destination)
+        at = target.tcp(cell.port) if cell.protocol == "TCP" else target.udp(cell.port)
+        attempt = self.attempt(source, at, want=want)
+        patience = self.timings.of(source.os)
+        if not want and not rule.hold:
+            shorter = (
+                patience.tcp_give_up - patience.syn_again
+            ) / 4  # a path as slow as 500 ms stays an open one
+            attempt = replace(attempt, give_up_after=patience.tcp_give_up - shorter)
+        return Path(attempt, want, rule)
+
+    def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
+        """What decides a cell; ``agree``: so many tries alone, with no time between them."""
+        source = self.ground.seats.pod(cell.source)
+        rule = self._between(source, self.ground.seats.pod(cell.destination))
+        give_up = self.timings.of(source.os).tcp_give_up
+        if held:
+            return rule.for_single_packets(give_up) if cell.protocol == "UDP" else rule
+        rule = replace(
+            rule, agree_span=rule.agree_span / 2, hold=0.0, near=give_up
+        )  # as bystanders are given up
+        return replace(rule, agree=agree, agree_span=0.0) if agree else rule
+
+    def _between(self, *ends: Workload) -> Rule:
+        patience = [self.timings.of(end.os) for end in ends]
+        return Rule.of(patience[0], patience, within=max(one.policy_effect for one in patience))
+
+    def _witnesses(self) -> dict[str, tuple[Path, Path]]:
+        """Node to the paths from its bystander to the next node's, and to it from the one
+        before."""
+        there = list(self.ground.seats.bystanders.values())
+        ring = []
+        for pod, following in zip(there, [*there[1:], there[0]], strict=True):
+            attempt = self.attempt(pod, following.tcp(ECHO_PORT))
+            ring.append(Path(attempt, True, replace(self._between(pod, following), agree=1)))
+        return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
+
+    # --- saying ----------------------------------------------------------------------------------------------------
+
+    def _say(self, asked: Sequence[Asked], because: str, *, edited: bool) -> None:
+        """Say of each cell what it decides for its claim; raises the worst."""
+        found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
+        for one, verdict, reason in found:
+            self._keep(one, verdict, reason.partition("\n")[0])
+        self.context.record(
+            "seconds until policies had closed what they close", round(self.ground.seats.latency, 3)
+        )
+        wrong = [
+            (one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED
+        ]
+        unsure = [one for one, verdict, _ in found if verdict is ClaimVerdict.INCONCLUSIVE]
+        if wrong or unsure:
+            self.context.attach("matrix", table([one.outcome for one in asked]))
+        if wrong:
+            raise self._violation(wrong, because)
+        for one in unsure:
+            if isinstance(one.outcome.standing, Broken):
+                raise one.outcome.standing.error
+        if unsure:
+            raise ControlBroken(
+                self._told(unsure[0], UNSURE, because),
+                unsure[0].outcome.label,
+                unsure[0].outcome.seen,
+            )
+
+    def _keep(self, one: Asked, verdict: ClaimVerdict, reason: str) -> None:
+        """Keep what a cell decides for its claim."""
+        attempt = one.outcome.path.attempt
+        seen = decisions_about(
+            attempt.source,
+            attempt.target,
+            verdict,
+            reason,
+            "open" if one.want else "closed",
+            enforced_at=one.side,
+            symptom=(one.outcome.expected, one.outcome.observed),
+        )
+        self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
+
+    def _violation(self, wrong: Sequence[tuple[Asked, str]], because: str) -> Nonconformance:
+        """The error about cells that are wrong, each with the reason."""
+        first, reason = wrong[0]
+        cells = [one for one, _ in wrong]
+        so = f"{NOT_HONOURED}; {first.by}" if NOT_HONOURED in reason else first.by
+        every = [seen for one in cells for seen in one.outcome.seen]
+        error = Nonconformance(self._told(first, so, because, cells[1:]), every)
+        error.paths = [one.outcome.path.attempt for one in cells]
+        return error
+
+    def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
+        """What a cell decides, and why."""
+        outcome = one.outcome
+        again = one.again
+        cell = one.cell
+        held_again = again is not None and again.held
+        sure = again is not None and (differs(again) or (held_again and edited))
+        limitation = (
+            cell.promised is not cell.expected
+            and catalog()[cell.claim].kind is ClaimKind.LIMITATION
+        )
+        verdict = of_cell(held=outcome.held, sure=sure, again=held_again, limitation=limitation)
+        if outcome.held:
+            return verdict, f"{because}: {one.by}"
+        if not sure:
+            return verdict, f"{UNSURE}: {outcome.reason(because)}"
+        if limitation:
+            return (
+                verdict,
+                f"{outcome.label} is {cell.promised.value}, as policies promise, although it is documented not to be",
+            )
+        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
+
+    def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
+        """The whole message about one cell."""
+        outcome = one.outcome
+        attempt = one.outcome.path.attempt
+        further = {"world": f"{self.world.name} (its policies are attached)"}
+        if one.again:
+            further["from rest"] = message.summary(one.again.seen)
+        if also:
+            more = f", and {len(also) - NAMED} more" if len(also) > NAMED else ""
+            named = "; ".join(
+                f"{each.outcome.label} expected {each.outcome.expected}" for each in also[:NAMED]
+            )
+            further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
+        further["beside"] = "pods on both nodes that no policy selects connected all the while"
+        further["do"] = advice.felix(attempt, one.side)
+        further["replay"] = self.replay
+        return message.explanation(
+            [one.cell.claim],
+            attempt,
+            expected=outcome.expected,
+            because=f"{because}: {one.by}",
+            seen=outcome.seen,
+            seconds=outcome.path.seconds,
+            further=further,
+            so=so,
+        )
+
+
+def differs(outcome: Outcome) -> bool:
+    """Whether the newest tries agree that a path is open in the place of closed, or the other way
+    round."""
+    newest = outcome.seen[-AGREED:]
+    agreed = len(newest) == AGREED and all(
+        as_wanted(seen, not outcome.path.want) for seen in newest
+    )
+    return isinstance(outcome.standing, Wrong) and agreed
+
+
+def _changed(cells: Sequence[Cell], before: Mapping[Key, Verdict]) -> set[Key]:
+    """Cells of which something else was expected before."""
+    return {
+        _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
+    }
+
+
+def _not_held(asked: Sequence[Asked]) -> list[Asked]:
+    return [one for one in asked if not one.outcome.held]
+
+
+def _to_be_closed(asked: Sequence[Asked]) -> list[Asked]:
+    return [one for one in asked if not one.want]
+
+
+def _last_agreement(asked: Sequence[Asked]) -> float:
+    """Seconds until the last of these paths was as it is to be; 0: none was asked."""
+    return max((one.row[0].at for one in asked if one.row), default=0.0)
+
+
+def _key(cell: Cell) -> Key:
+    """What a cell is known by before an edit and after it."""
+    return cell.source.address, cell.destination.address, cell.protocol, cell.port

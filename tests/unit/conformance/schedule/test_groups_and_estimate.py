@@ -1,0 +1,173 @@
+"""The header says what cannot be decided by its reason, and a plan what it takes; both before anything is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.catalog import catalog
+from conformance.catalog.claims import Needs
+from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import OS
+from conformance.pods.coverage import Covered
+from conformance.schedule import groups, plan
+from conformance.schedule.estimate import estimate, token_line
+from conformance.schedule.plan import PlannedTest
+from conformance.schedule.scheduler_lock import Exclusivity
+from conformance.settings import Settings, Workers
+from conformance.verdicts.prospect import ClaimPart
+from tests.plugin.stand_in_cluster import facts, node
+
+CRD_ONLY = ["crd.projectcalico.org/v1"]
+DEMO = PlannedTest(
+    test="t::a", parts=(ClaimPart(claim="DEMO-6"),), needs=Needs(calico_policy=True), otherwise=True
+)
+
+
+def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> None:
+    found = list(groups.lines(catalog(), facts(calico_apis=CRD_ONLY), Settings(disruptive=True)))
+    (line,) = [item for item in found if "it writes Calico policies" in item]
+    assert line.startswith("not here: ")
+    assert "10 claims (Calico demo, Network policy, " in line
+    assert "projectcalico.org/v3 is not served" in line
+    assert "--calicoctl=PATH" in line
+
+
+def test_claims_about_other_clusters_are_one_line_in_all() -> None:
+    found = list(groups.lines(catalog(), facts(), Settings(disruptive=True)))
+    (line,) = [item for item in found if item.startswith("not about this cluster")]
+    assert "about mode bgp" in line
+    assert not any("it is about" in item for item in found)
+
+
+def test_every_claim_is_in_the_group_that_a_test_of_it_would_meet() -> None:
+    cluster, settings = facts(calico_apis=CRD_ONLY, mode="policy-only"), Settings()
+    found = {
+        claim: group
+        for group in groups.groups(catalog(), cluster, settings)
+        for claim in group.claims
+    }
+    assert found["VXLAN-1"].elsewhere
+    assert not found["DEMO-5"].elsewhere
+    assert "DEMO-6" not in found
+    assert "CONN-1" not in found
+
+
+def test_a_policy_that_kubernetes_can_write_too_needs_no_calico_api() -> None:
+    cluster = facts(calico_apis=CRD_ONLY)
+    assert plan.prospect_of(DEMO, catalog(), cluster, Settings()).verdict is None
+    alone = PlannedTest(test="t::a", parts=DEMO.parts, needs=DEMO.needs)
+    assert plan.prospect_of(alone, catalog(), cluster, Settings()).verdict is ClaimVerdict.NOT_RUN
+
+
+def test_calicoctl_that_may_not_write_costs_what_calico_policies_decide_and_names_its_role() -> (
+    None
+):
+    cluster = facts(calico_apis=CRD_ONLY)
+    lacking = {"calicoctl": ("create networkpolicies.crd.projectcalico.org (needed to write)",)}
+    settings = Settings(calicoctl=Path("/bin/true"), lacking=lacking)
+    prospect = plan.prospect_of(DEMO, catalog(), cluster, settings)
+    assert (
+        prospect.reason
+        == "the run's user may not create networkpolicies.crd.projectcalico.org (needed to write)"
+    )
+    assert prospect.remedy == "bind the role of manifests/rbac/calicoctl.yaml"
+    other = PlannedTest(
+        test="t::b", parts=(ClaimPart(claim="CONN-1"),), needs=Needs(), uses=("policies",)
+    )
+    assert plan.prospect_of(other, catalog(), cluster, settings).verdict is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"), [(None, False), (9_000.0, False), (4_000.0, True), (900.0, True)]
+)
+def test_a_token_that_ends_before_the_run_may_is_announced(
+    *, ends: float | None, said: bool
+) -> None:
+    line = token_line(ends, 60, now=1_000.0)
+    assert bool(line) == said
+    if ends == 4_000.0:
+        begins = "the user's credentials end at 1970-01-01 01:06 UTC, in 50 min, and this run may take 60: "
+        assert line.startswith(begins)
+        assert "calico-conformance kubeconfig --hours N" in line
+
+
+def test_a_vni_that_nothing_carries_to_windows_nodes_is_said_before_the_run() -> None:
+    test = PlannedTest(
+        test="t::a", parts=(ClaimPart(claim="VXLAN-10"),), needs=Needs(vni_delivery=True)
+    )
+    settings = Settings(disruptive=True, cluster_disruptive=True)
+    assert plan.prospect_of(test, catalog(), facts(), settings).verdict is None
+    by_hand = plan.prospect_of(test, catalog(), facts(install="manual"), settings)
+    assert by_hand.verdict is ClaimVerdict.NOT_RUN
+    assert by_hand.reason.startswith("nothing in the cluster carries a VNI to Windows nodes")
+    assert "reinstalled" in by_hand.remedy
+
+
+def test_it_is_said_which_claims_kubernetes_policies_decided() -> None:
+    said = plan.by_kubernetes([DEMO], ["t::a"], facts(calico_apis=CRD_ONLY), Settings())
+    assert said.startswith(
+        "projectcalico.org/v3 is not served: DEMO-6 decided by the same policy as Kubernetes writes it"
+    )
+    assert plan.by_kubernetes([DEMO], [], facts(calico_apis=CRD_ONLY), Settings()) == ""
+    assert plan.by_kubernetes([DEMO], ["t::a"], facts(), Settings()) == ""
+
+
+def planned(kind: str, count: int) -> list[PlannedTest]:
+    exclusivity = Exclusivity(kind=kind)  # type: ignore[arg-type]
+    return [
+        PlannedTest(test=f"{kind}{number}", parts=(), needs=Needs(), exclusivity=exclusivity)
+        for number in range(count)
+    ]
+
+
+def test_an_estimate_shares_what_can_be_shared_and_adds_the_rest() -> None:
+    coverage = [Covered(node("l", "linux"), ""), Covered(node("w", "windows", (20348, 1)), "")]
+    tests = planned("shared", 60) + planned("node", 1) + planned("cluster", 1)
+    found = estimate(tests, coverage, 2, Workers())
+    assert (found.shared, found.on_a_node, found.on_the_cluster) == (60, 1, 1)
+    assert found.minutes(1) == (23, 75)
+    assert found.minutes(2) == (18, 60)
+    assert found.pods == {"linux": 8, "windows": 18}
+    assert found.agents == 16
+    assert found.lines()[0].startswith(
+        "estimate: 60 tests beside each other, 1 with a node to themselves, 1 with the cluster to themselves: "
+        "23 to 75 min by one worker, 18 to 60 min by 2 (-n auto)"
+    )
+
+
+def exclusive(alone_on: OS | None, **settings: Any) -> Exclusivity:
+    """The turn of a part of XOP-3 on a cluster of two Linux and two Windows nodes."""
+    part = ClaimPart(claim="XOP-3", part=f"{alone_on} nodes", alone_on=alone_on)
+    test = PlannedTest(test="t::felix", parts=(part,), needs=Needs(linux=1, windows=1))
+    (turn,) = plan.assign_exclusivity(
+        [test], catalog(), facts(), Settings(disruptive=True, **settings)
+    )
+    return turn
+
+
+def test_a_part_may_have_linux_nodes_to_itself_where_the_catalog_says_windows() -> None:
+    linux, windows = exclusive("linux"), exclusive("windows")
+    assert (linux.kind, linux.nodes) == ("node", ("linux-1", "linux-2"))
+    assert set(windows.nodes) <= {"win-0", "win-1"}
+    assert exclusive(None) == windows
+
+
+def test_tests_that_one_node_is_enough_for_are_dealt_out_so_that_they_run_side_by_side() -> None:
+    part = ClaimPart(claim="XOP-3", part="windows nodes", alone_on="windows")
+    one = PlannedTest(test="t::one", parts=(part,), needs=Needs(linux=1, windows=1), one_node=True)
+    tests = [one, replace(one, one_node=False), one]
+    turns = plan.assign_exclusivity(tests, catalog(), facts(), Settings(disruptive=True))
+    assert [set(turn.nodes) for turn in turns] == [{"win-0"}, {"win-0"}, {"win-1"}]
+    two_builds = replace(facts(), nodes=(*facts().nodes, node("win-2", "windows", (17763, 6414))))
+    turns = plan.assign_exclusivity(tests, catalog(), two_builds, Settings(disruptive=True))
+    assert [len(turn.nodes) for turn in turns] == [1, 2, 1]
+    assert turns[0].nodes != turns[2].nodes
+
+
+def test_no_more_linux_nodes_are_disrupted_than_are_allowed() -> None:
+    assert exclusive("linux", max_disrupted_nodes=1).nodes == ("linux-1",)
+    assert exclusive("linux", disruptive_node="linux-2").nodes == ("linux-2",)

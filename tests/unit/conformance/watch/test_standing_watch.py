@@ -1,0 +1,202 @@
+"""The test that judges a standing watch ends it, and hears what it has kept beside the run's turns."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken
+from conformance.expect.standing_watch import Kept, Watched
+from conformance.foreign.policy_events import PolicyEvents
+from conformance.kube.ownership import Ownership
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.codec import from_plain, to_plain
+from conformance.model.observation import Observation, Verdict
+from conformance.run.directory import RunDirectory
+from conformance.settings import Timings, load_timings
+from conformance.watch import result, standing_watch
+from tests.unit.conformance.expect.stand_ins import workload
+
+
+def patience(seconds: float) -> Timings:
+    plain = load_timings(lab=True)
+    pods = replace(plain.windows, image_pull=seconds, pod_ready=0.0, warm_up=0.0, agent_slot=0.0)
+    return replace(plain, windows=pods, run=replace(plain.run, watch_least=0.0, denial_watch=0.0))
+
+
+def test_what_was_kept_is_told_with_the_turns_of_all_processes(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    kept = Kept(
+        began=1.0,
+        ended=9.0,
+        paths=(),
+        events=((2.0, "Pod a/b came"),),
+        unwatched={"linux-1": "it is gone"},
+    )
+    (directory.shared / result.ANSWER).write_text(json.dumps(to_plain(kept)))
+    for worker in ("gw0", "gw1"):
+        line = {"test": f"of {worker}", "worker": worker, "began": 1.0}
+        (directory.turns / f"{worker}.jsonl").write_text(json.dumps(line) + "\n")
+        (directory.turns / f"{worker}.began").write_text(json.dumps(line) + "\n")
+    told, turns = result.end_watch(directory, patience(5.0))
+    assert told == kept
+    assert [turn["test"] for turn in turns] == ["of gw0", "of gw1"]
+    assert (directory.shared / result.ENDS).exists()
+
+
+def test_a_watch_whose_process_is_gone_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    with pytest.raises(EnvironmentBroken, match="the standing watch did not end within 0 s"):
+        result.end_watch(directory, patience(0.1))
+
+
+def test_the_turn_of_a_process_that_died_in_it_lasts_until_now(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    began = time.monotonic()
+    line = {"test": "drain", "worker": "gw0", "kind": "node", "nodes": ["linux-1"], "began": began}
+    (directory.turns / "gw0.began").write_text(json.dumps(line) + "\n")
+    (turn,) = result.turns(directory)
+    assert (turn["test"], turn["nodes"]) == ("drain", ["linux-1"])
+    assert turn["released"] >= began
+
+
+def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was() -> None:
+    one = Attempt(source=workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
+    path = Watched(node="linux-1", way="in", attempt=one)
+    found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
+    assert found == {"windows-2019": "its pods were never there to be asked"}
+
+
+def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_or_may_be_soon(
+    tmp_path: Path,
+) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    watch: Any = object.__new__(standing_watch.Watch)
+    watch._directory, watch._timings, watch._turns, watch._began = (
+        directory,
+        load_timings(lab=True),
+        set(),
+        0.0,
+    )
+    target = workload("web").tcp(8080)
+    one = Attempt(source=workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
+    enters = Watched(node="linux-1", way="in", attempt=one)
+    leaves, free = replace(enters, way="out"), replace(enters, node="linux-2", way="free")
+    watch._paths = [enters, leaves, free]
+
+    def taken() -> list[str]:
+        watch._take_turns()
+        return sorted(path.name for path in directory.watches.iterdir())
+
+    directory.take("denial-source-linux-1")  # by a test, before
+    assert taken() == ["denial-source-linux-1", "denial-target-linux-1"]
+    assert watch._turns == {"denial-target-linux-1"}
+    watch._began = time.monotonic() - 100
+    assert taken() == ["denial-source-linux-1"]  # no denial was seen, and it is too late for one
+    dropped = Observation(attempt=one, verdict=Verdict.TIMED_OUT, at=0.0, seconds=1.0)
+    for at in (1.0, 2.0):
+        enters.heard(at, dropped)
+    assert taken() == ["denial-source-linux-1", "denial-target-linux-1"]
+    enters.gone = 1.0
+    assert taken() == ["denial-source-linux-1"]
+
+
+class Served:
+    """A cluster whose API for Calico's policies is served, with one Tier."""
+
+    discovery = SimpleNamespace(
+        serves=lambda api, kind: api != "crd.projectcalico.org/v1" and "Baseline" not in kind
+    )
+
+    def objects_at(self, api: str, kind: str) -> tuple[list[dict[str, Any]], str]:
+        tier = {"metadata": {"name": "early"}, "spec": {"defaultAction": "Pass"}}
+        return ([tier] if kind == "Tier" else [], "1")
+
+
+def following(*, is_over: bool = False) -> PolicyEvents:
+    """What a watch records of what others do."""
+    run = Ownership("ab12", "watch")
+    return PolicyEvents(Served(), run, "calico-demo-ab12-watch", lambda: is_over, 1.0)  # type: ignore[arg-type]
+
+
+def obj(
+    name: str, *, space: str = "", labels: dict[str, str] | None = None, **spec: Any
+) -> dict[str, Any]:
+    place = {"namespace": space} if space else {}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}, **place},
+        "spec": spec,
+    }
+
+
+def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
+    kinds = following().kinds()
+    calico = {
+        ("projectcalico.org/v3", kind) for kind in ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
+    }
+    newest = {
+        ("policy.networking.k8s.io/v1alpha2", kind)
+        for kind in ("AdminNetworkPolicy", "ClusterNetworkPolicy")
+    }
+    pods = {("v1", "Pod"), ("v1", "Service")}
+    assert set(kinds) == {*pods, ("networking.k8s.io/v1", "NetworkPolicy"), *calico, *newest}
+    assert len(kinds) == len(set(kinds))
+
+
+def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -> None:
+    watch, api, kind = following(), "projectcalico.org/v3", "GlobalNetworkPolicy"
+    watch.record(api, kind, obj("wide", tier="early", order=1), "came")
+    watch.record(api, kind, obj("wide", tier="early", order=2), "changed")
+    watch.record(api, "Tier", obj("early", defaultAction="Deny"), "changed")
+    watch.record(api, kind, obj("wide", tier="early", order=2), "went")
+    watch.record(api, "Tier", obj("early"), "went")
+    assert [(one.what, [each.spec["order"] for each in one.policies]) for one in watch.edits] == [
+        ("GlobalNetworkPolicy wide came", [1]), ("GlobalNetworkPolicy wide changed", [1, 2]),
+        ("Tier early changed", [2]), ("GlobalNetworkPolicy wide went", [2, 2]),
+    ]  # fmt: skip
+    assert from_plain(
+        Kept, to_plain(Kept(began=0.0, ended=1.0, paths=(), foreign=tuple(watch.edits)))
+    ).foreign
+
+
+def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_taken_away() -> None:
+    watch, api = following(), "networking.k8s.io/v1"
+    own = obj("in", space="calico-demo-ab12-watch", labels=Ownership("ab12", "watch").labels)
+    watch.record(api, "NetworkPolicy", own, "came")
+    watch.record(api, "NetworkPolicy", own, "changed")  # an annotation
+    assert watch.edits == []
+    watch.record(api, "NetworkPolicy", own | {"spec": {"ingress": [{}]}}, "changed")
+    watch.record(
+        api,
+        "NetworkPolicy",
+        own | {"metadata": own["metadata"] | {"namespace": "calico-demo-ab12-gw0"}},
+        "went",
+    )
+    watch.is_over = lambda: True
+    watch.record(api, "NetworkPolicy", own, "went")
+    told = "NetworkPolicy calico-demo-ab12-watch/in changed by somebody's doing"
+    assert [(one.what, one.policies) for one in watch.edits] == [(told, ())]
+
+
+def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> None:
+    watch, api = following(), "projectcalico.org/v3"
+    watch.record(
+        api, "GlobalNetworkPolicy", obj("own", labels=Ownership("ab12", "gw0").labels), "came"
+    )
+    watch.record(api, "NetworkPolicy", obj("deny", space="web"), "came")
+    watch.record(
+        api, "NetworkPolicy", obj("knp.default.deny", space="calico-demo-ab12-watch"), "came"
+    )
+    watch.record("v1", "Service", obj("shop", space="web"), "came")
+    assert watch.edits == []
+    assert [text for _, text in watch.events] == ["Service web/shop came"]
+    watch.record(
+        api, "NetworkPolicy", obj("generated", space="calico-demo-ab12-watch-elsewhere"), "came"
+    )
+    assert len(watch.edits) == 1
