@@ -1,6 +1,6 @@
 """Whether kube-proxy on a Windows node was told to use direct server return (``--enable-dsr``), node by node.
 
-Only what the process itself was started with says so: its command line (:mod:`conformance.evidence.node_dsr`), the log in
+Only what the process itself was started with says so: its command line (:mod:`conformance.evidence.node_readings`), the log in
 which kube-proxy or the script that starts it repeats that line, and the arguments of its container.  The DaemonSet of
 sig-windows-tools names a script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm
 writes ``enableDSR: false``.  Where a log or arguments do not name the flag it is not known: what starts kube-proxy may

@@ -2,7 +2,7 @@
 
 Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no KB number.  Which
 update brought a revision stands in Microsoft's update history and nowhere in the API; it is not guessed here.  Windows
-itself lists what is installed: :mod:`conformance.evidence.node_updates`.
+itself lists what is installed: :mod:`conformance.evidence.node_readings`.
 """
 
 import re

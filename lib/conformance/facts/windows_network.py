@@ -3,7 +3,7 @@
 What Linux' DaemonSet is told says nothing of Windows: beside win-bridge, flannel or a cloud's plugin on Windows, Linux
 may have any other.  A pool proves no IPAM either, since every start of Calico without NO_DEFAULT_POOLS makes one
 (projectcalico/calico node/pkg/lifecycle/startup); a block of the node does.  Where nothing here says it, a look into
-the host does (:mod:`conformance.evidence.node_looks`).
+the host does (:mod:`conformance.evidence.node_readings`).
 """
 
 import re

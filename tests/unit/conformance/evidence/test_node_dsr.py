@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken
-from conformance.evidence.node_dsr import NodeDsr
+from conformance.evidence.node_readings import NodeReadings, source_vip
 from conformance.model.facts import Fact
 from tests.plugin.stand_in_cluster import facts
 
@@ -36,15 +36,18 @@ class Host:
             raise self.config
         return self.config
 
-    def dsr(self, read: bool | None = None) -> NodeDsr:
+    def dsr(self, read: bool | None = None) -> NodeReadings:
         known = facts(windows=1)
         nodes = tuple(replace(node, dsr=Fact(read, "the log")) for node in known.nodes)
-        return NodeDsr(
-            replace(known, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt)
-        )
+        stand_in = replace(known, nodes=nodes)
+        return NodeReadings(lambda: stand_in, self.learn, lambda name: dict(self.learnt))
+
+    def learn(self, name: str, node: str, fact: Fact[bool]) -> None:
+        assert name == "dsr"
+        self.learnt[node] = fact
 
     def of(self, read: bool | None = None) -> Fact[bool]:
-        return self.dsr(read).of("win-0", self)  # type: ignore[arg-type]
+        return self.dsr(read).dsr("win-0", self)  # type: ignore[arg-type]
 
 
 REFUSED = MissingCapability("no HostProcess pod runs", "allow them")
@@ -108,7 +111,7 @@ def test_the_source_vip_is_what_kube_proxy_was_told(
     line: str, text: str, value: str | None
 ) -> None:
     host = Host([line], config=text)
-    found = NodeDsr.source_vip("win-0", host)  # type: ignore[arg-type]
+    found = source_vip("win-0", host)  # type: ignore[arg-type]
     assert (found.value, "command line of kube-proxy.exe on node win-0" in found.source) == (
         value,
         True,
@@ -121,7 +124,7 @@ def test_a_source_vip_that_cannot_be_read_says_why() -> None:
         (ProbeBroken("cut"), "cut"),
         ([], "it does not run"),
     ):
-        found = NodeDsr.source_vip("win-0", Host(lines))  # type: ignore[arg-type]
+        found = source_vip("win-0", Host(lines))  # type: ignore[arg-type]
         assert found.value is None
         assert why in found.source
 
@@ -140,11 +143,11 @@ def test_a_node_that_could_not_be_looked_into_is_error_unless_its_log_says_it() 
 
 def test_a_node_is_asked_once_in_a_run() -> None:
     host = Host([f"{COMMAND} --enable-dsr=true"])
-    node_dsr = host.dsr()
+    readings = host.dsr()
     assert (
-        node_dsr.of("win-0", host)  # type: ignore[arg-type]
-        == node_dsr.of("win-0", host)  # type: ignore[arg-type]
-        == host.dsr().of("win-0", host)  # type: ignore[arg-type]
+        readings.dsr("win-0", host)  # type: ignore[arg-type]
+        == readings.dsr("win-0", host)  # type: ignore[arg-type]
+        == host.dsr().dsr("win-0", host)  # type: ignore[arg-type]
         == host.learnt["win-0"]
     )
     assert host.asked == 1

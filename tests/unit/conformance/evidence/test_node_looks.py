@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken
-from conformance.evidence.node_looks import NodeLooks
+from conformance.evidence.node_readings import NodeReadings
 from conformance.model.facts import Fact, Facts
 from conformance.model.host import HnsNetwork
 from tests.plugin.stand_in_cluster import facts
@@ -55,10 +55,13 @@ class Host:
         return {"hns\\State HnsAclUpdateChange": "1"}
 
     def looked(self, node: str = "win-0") -> Facts:
-        looks = NodeLooks(lambda: self.known, self.learn)
+        readings = NodeReadings(lambda: self.known, self.learn)
         for _ in range(2):
-            looks.look(node, self)  # type: ignore[arg-type]
+            readings.look(node, self)  # type: ignore[arg-type]
         return self.known
+
+    def updates(self, node: str) -> list[str]:
+        return []
 
     def learn(self, name: str, node: str, fact: Fact[Any]) -> None:
         self.known = self.known if name == "looked" else self.known.learnt(name, node, fact)

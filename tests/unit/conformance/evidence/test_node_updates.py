@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken
-from conformance.evidence.node_dsr import NodeDsr, read_on_node
-from conformance.evidence.node_updates import NodeUpdates
+from conformance.evidence.node_readings import NodeReadings, is_read_on_node
 from conformance.facts.updates import windows_update
 from conformance.model.facts import Fact
 from tests.plugin.stand_in_cluster import facts
@@ -36,13 +35,21 @@ class Host:
     def file(self, node: str, path: str) -> str:
         raise AssertionError(path)
 
-    def known(self, labels: dict[str, str] | None = None) -> NodeUpdates:
+    def known(self, labels: dict[str, str] | None = None) -> NodeReadings:
         told = facts(windows=1)
         update = windows_update("10.0.20348.2762", labels or {}, {})
         nodes = tuple(replace(node, update=update) for node in told.nodes)
-        return NodeUpdates(
-            replace(told, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt)
+        stand_in = replace(told, nodes=nodes)
+        looked = {"win-0": Fact(True, "a look before")}
+        return NodeReadings(
+            lambda: stand_in,
+            self.learn,
+            lambda name: dict(self.learnt) if name == "update" else looked,
         )
+
+    def learn(self, name: str, node: str, fact: Fact[str]) -> None:
+        assert name == "update"
+        self.learnt[node] = fact
 
     def of(self, labels: dict[str, str] | None = None) -> Fact[str]:
         self.known(labels).look("win-0", self)  # type: ignore[arg-type]
@@ -89,7 +96,8 @@ def test_a_node_is_asked_once_by_all_workers_and_never_where_a_label_names_its_u
 
 
 def test_only_what_a_node_itself_told_says_that_it_can_be_looked_into() -> None:
-    read = NodeDsr(facts(windows=1), lambda node, fact: None)
-    dsr = read.of("win-0", Host([]))  # type: ignore[arg-type]
-    assert read_on_node(dsr)
-    assert not read_on_node(Fact(True, "kube-proxy's log: --enable-dsr=true"))
+    known = facts(windows=1)
+    readings = NodeReadings(lambda: known, lambda name, node, fact: None)
+    dsr = readings.dsr("win-0", Host([]))  # type: ignore[arg-type]
+    assert is_read_on_node(dsr)
+    assert not is_read_on_node(Fact(True, "kube-proxy's log: --enable-dsr=true"))
