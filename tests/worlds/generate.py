@@ -20,7 +20,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from conformance.enforcement.worlds import on_file
+from conformance.enforcement.worlds import read_world
 from conformance.policy.worlds import World
 from tests.worlds import choose, edit_grammar, grammar
 from tests.worlds.compose import grown
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=Path)
     options = parser.parse_args()
     given = (
-        [on_file(path).world for path in sorted(options.candidates.rglob("*.yaml"))]
+        [read_world(path).world for path in sorted(options.candidates.rglob("*.yaml"))]
         if options.candidates
         else []
     )

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from conformance.errors import MissingCapability, SuiteError, UsageProblem
+from conformance.enforcement.applied_objects import GROUP, AppliedObjects
+from conformance.errors import SuiteError, UsageProblem
 from conformance.expect.figures import PolicyChange
-from conformance.facts.calico_api import CalicoApi
 from conformance.kube import manifest
-from conformance.kube.changes import Changes, reference
+from conformance.kube.changes import reference
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
 from conformance.pods.relabel import IRRELEVANT
@@ -25,7 +25,6 @@ from conformance.pods.roles import MANIFESTS
 from conformance.policy import placeholders
 from conformance.policy.placeholders import Named
 
-GROUP = "projectcalico.org/"
 TIER = "Tier"
 CLUSTER = "ClusterNetworkPolicy"
 ACCOUNT = "ServiceAccount"
@@ -38,22 +37,14 @@ class Policy:
         self,
         path: str,
         namespace: str,
-        changes: Changes,
-        calico: Callable[[], CalicoApi],
+        applied: AppliedObjects,
         *,
-        removed_within: float,
         attach: Callable[[str, str], object],
-        gone: Callable[[str], object] = lambda label: None,
     ) -> None:
-        """``gone`` hears of each policy that was removed."""
         self._path = path
         self._namespace = namespace
-        self._changes = changes
-        self._calico = calico
-        self._removed_within = removed_within
+        self._applied = applied
         self._attach = attach
-        self._gone = gone
-        self._applied: dict[ObjectRef, tuple[float, Obj]] = {}
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
 
@@ -69,12 +60,12 @@ class Policy:
         idle = placeholders.unused(objects, list(named))
         if idle:
             raise UsageProblem(f"manifest {self._path} says nothing about {', '.join(idle)}")
-        known = placeholders.values(namespace=into, run=self._changes.run.run, **named)
+        known = placeholders.values(namespace=into, run=self._applied.changes.run.run, **named)
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
         self._write(filled, into)
         self.change = PolicyChange(
-            what=", ".join(target.label for target in self._applied),
+            what=", ".join(target.label for target in self._applied.objects),
             at=time.monotonic(),
             enforced_at=_side(filled),
         )
@@ -90,7 +81,7 @@ class Policy:
 
         That comes, goes, and comes again.
         """
-        there = [(target.namespace, obj) for target, (_, obj) in self._applied.items()]
+        there = [(target.namespace, obj) for target, obj in self._applied.objects.items()]
         change = self.change
         self.remove()
         for mark in ({}, {IRRELEVANT: "yes"}):
@@ -100,31 +91,20 @@ class Policy:
                     for key in ("labels", "annotations")
                 }
                 self._write([{**obj, "metadata": {**obj["metadata"], **given}}], into)
-        whose = (
-            "calico"
-            if any(target.api_version.startswith(GROUP) for target in self._applied)
-            else "kubernetes"
-        )
-        beside = manifest.load(MANIFESTS / "policy/beside" / f"{whose}.yaml")
-        before = set(self._applied)
+        calico = any(target.api_version.startswith(GROUP) for target in self._applied.objects)
+        name = "calico" if calico else "kubernetes"
+        beside = manifest.load(MANIFESTS / "policy/beside" / f"{name}.yaml")
+        before = set(self._applied.objects)
         self._write(beside, self._namespace)
-        self._remove([target for target in self._applied if target not in before])
+        self._remove([target for target in self._applied.objects if target not in before])
         self._write(beside, self._namespace)
         self.change = change
 
     def _write(self, objects: Sequence[Obj], into: str | None) -> None:
         for obj in objects:
-            cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
-            namespace = None if cluster_scoped else into
-            target = reference(obj, namespace)
-            self._applied[target] = time.monotonic(), obj
-            try:
-                self._writer(target).apply(
-                    obj, f"the test's policy, {self._path}", namespace=namespace
-                )
-            except MissingCapability:  # nothing was written, and nothing can be deleted
-                del self._applied[target]
-                raise
+            is_cluster_scoped = obj["kind"] in {TIER, CLUSTER} or "Global" in obj["kind"]
+            target = reference(obj, None if is_cluster_scoped else into)
+            self._applied.apply(target, obj, f"the test's policy, {self._path}")
 
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone, the newest first: a tier with policies
@@ -132,7 +112,7 @@ class Policy:
 
         Raises EnvironmentBroken when something stays.
         """
-        self._remove(list(self._applied))
+        self._remove(list(self._applied.objects))
 
     def without(self, name: str) -> Later:
         """The removal, not yet made, of one of the manifest's policies, by the name that it has
@@ -142,30 +122,18 @@ class Policy:
     def withdraw(self, name: str) -> None:
         """As :meth:`remove`, of one of several policies.  Raises UsageProblem when none of that
         name was applied."""
-        named = [target for target in self._applied if target.name == name]
+        named = [target for target in self._applied.objects if target.name == name]
         if not named:
             raise UsageProblem(f"no policy {name} of manifest {self._path} is applied")
         self._remove(named)
-
-    def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
-        """Who writes such an object."""
-        return self._calico() if target.api_version.startswith(GROUP) else self._changes
 
     def _remove(self, targets: Sequence[ObjectRef]) -> None:
         errors: list[SuiteError] = []
         labels = ", ".join(target.label for target in targets)
         for target in reversed(targets):
             try:
-                self._writer(target).delete(target, "its test is over")
-                unread = (
-                    self._changes.dry_run or target.kind == ACCOUNT
-                )  # which not every user may read
-                if not unread and self._changes.kube.discovery.serves(
-                    target.api_version, target.kind
-                ):
-                    self._changes.waits.gone(target, within=self._removed_within)
-                del self._applied[target]
-                self._gone(target.label)
+                # not every user may read accounts
+                self._applied.remove(target, "its test is over", wait=target.kind != ACCOUNT)
             except SuiteError as error:
                 errors.append(error)
         if errors:
@@ -176,7 +144,7 @@ class Policy:
     @property
     def names(self) -> list[str]:
         """Of the policies that are applied, or will be, in this namespace; no tiers."""
-        known = placeholders.values(namespace=self._namespace, run=self._changes.run.run)
+        known = placeholders.values(namespace=self._namespace, run=self._applied.changes.run.run)
         objects = [obj for obj in manifest.load(MANIFESTS / self._path) if obj["kind"] != TIER]
         return [placeholders.filled_text(obj["metadata"]["name"], known) for obj in objects]
 
@@ -184,9 +152,10 @@ class Policy:
         """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3),
         applied 31 s ago``."""
         now = time.monotonic()
+        times = self._applied.times
         return [
-            f"{target.label}, applied {now - at:.0f} s ago"
-            for target, (at, _) in self._applied.items()
+            f"{target.label}, applied {now - times[target]:.0f} s ago"
+            for target in self._applied.objects
         ]
 
 

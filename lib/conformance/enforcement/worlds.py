@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from conformance import product
-from conformance.enforcement.policy import GROUP
+from conformance.enforcement.applied_objects import GROUP, AppliedObjects
 from conformance.enforcement.seats import Seats
-from conformance.errors import MissingCapability, SuiteError, UsageProblem
-from conformance.facts.calico_api import CalicoApi
+from conformance.errors import SuiteError, UsageProblem
 from conformance.kube import guard, manifest
-from conformance.kube.changes import Changes, reference
+from conformance.kube.changes import reference
 from conformance.kube.client import Obj
 from conformance.kube.guard import GuardRefused
 from conformance.kube.ownership import Ownership
@@ -33,7 +32,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class OnFile:
+class WorldFile:
     """A world, and the file that it stands in."""
 
     world: World
@@ -48,16 +47,16 @@ class OnFile:
     def whole_cluster(self) -> bool:
         """Whether it has an object that no namespace contains, at rest or once it is edited."""
         return any(
-            not obj["metadata"].get("namespace") for one in self._both for obj in one.objects
+            not obj["metadata"].get("namespace") for one in self._stages for obj in one.objects
         )
 
     @property
     def labels_namespaces(self) -> bool:
         """Whether its namespaces have other labels than at rest, before or after its edit."""
-        return any(space in one.relabelled for one in self._both for space in worlds.SPACES)
+        return any(space in one.relabelled for one in self._stages for space in worlds.SPACES)
 
     @property
-    def _both(self) -> list[World]:
+    def _stages(self) -> list[World]:
         return [self.world, self.world.edited()] if self.world.then else [self.world]
 
     @property
@@ -71,23 +70,23 @@ class OnFile:
         return f"{product.command()} --world={path}"
 
 
-def shipped(*, edits: bool) -> list[OnFile]:
+def shipped(*, edits: bool) -> list[WorldFile]:
     """The worlds that the suite has, or its edits of worlds, by name."""
-    return in_folder(FOLDER / "edits" if edits else FOLDER)
+    return worlds_in(FOLDER / "edits" if edits else FOLDER)
 
 
-def in_folder(path: Path) -> list[OnFile]:
+def worlds_in(path: Path) -> list[WorldFile]:
     """The worlds of a folder by name, or that of a file.  Raises UsageProblem."""
-    return [on_file(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
+    return [read_world(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
 
 
 @cache
-def on_file(path: Path) -> OnFile:
+def read_world(path: Path) -> WorldFile:
     """The world of a file.  Raises UsageProblem."""
     documents = manifest.read(path)
     if len(documents) != 1:
         raise UsageProblem(f"world {path}: expected one YAML document, found {len(documents)}")
-    return OnFile(worlds.read(path.stem, documents[0]), path)
+    return WorldFile(worlds.read(path.stem, documents[0]), path)
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
@@ -129,15 +128,9 @@ class Ground:
     """Brings worlds into force at the seats of one worker, one at a time."""
 
     seats: Seats
-    changes: Changes
-    calico: Callable[[], CalicoApi]
-    removed_within: float
-    """s."""
-    gone: Callable[[str], object] = lambda label: None
-    """Hears of each policy that was removed."""
+    applied: AppliedObjects
     at: float = 0.0
     """When the newest change was accepted (``time.monotonic``)."""
-    _there: dict[ObjectRef, Obj] = field(default_factory=dict)
     _labels: dict[ObjectRef, Mapping[str, str]] = field(default_factory=dict)
     """Pods and namespaces that have other labels than at rest."""
 
@@ -156,11 +149,14 @@ class Ground:
                 )
         wanted = {reference(obj): obj for obj in filled}
         for last in (False, True):
-            self._at_once(self._remove, self._going(wanted, last=last))
-        new = [target for target, obj in wanted.items() if self._there.get(target) != obj]
+            self._remove(self._applied_besides(wanted, last=last))
+        new = [target for target, obj in wanted.items() if self.applied.objects.get(target) != obj]
         for first in (True, False):
             several = [target for target in new if (target.kind in FIRST) is first]
-            self._at_once(lambda target: self._apply(target, wanted[target]), several)
+            self._at_once(
+                lambda target: self.applied.apply(target, wanted[target], "a world's policy"),
+                several,
+            )
         self._relabel(world)
         self.at = time.monotonic()
         return manifest.dump(filled)
@@ -170,48 +166,39 @@ class Ground:
         errors: list[SuiteError] = []
         for last in (False, True):
             try:
-                self._at_once(self._remove, self._going((), last=last))
+                self._remove(self._applied_besides((), last=last))
             except SuiteError as error:
                 errors.append(error)
         self._relabel(None)
         if errors:
             raise errors[0]
 
-    def _going(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
-        """What is there and is not wanted."""
+    def _applied_besides(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
+        """Return the applied objects that are not wanted, of the kind that goes last or the
+        others."""
         return [
             target
-            for target in self._there
+            for target in self.applied.objects
             if target not in wanted and (target.kind == LAST) is last
         ]
+
+    def _remove(self, targets: Sequence[ObjectRef]) -> None:
+        self._at_once(
+            lambda target: self.applied.remove(
+                target, "its world is over", wait=target.kind == LAST
+            ),
+            targets,
+        )
 
     def _at_once(self, act: Callable[[ObjectRef], None], several: Sequence[ObjectRef]) -> None:
         """Do so to all of them, some at the same time.  Raises what the first of them raised, once
         all are done."""
         if any(target.api_version.startswith(GROUP) for target in several):
-            self.calico()  # found out here, and known in each thread
+            self.applied.calico()  # found out here, and known in each thread
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             done = [pool.submit(act, target) for target in several]
         for one in done:
             one.result()
-
-    def _writer(self, target: ObjectRef) -> CalicoApi | Changes:
-        return self.calico() if target.api_version.startswith(GROUP) else self.changes
-
-    def _apply(self, target: ObjectRef, obj: Obj) -> None:
-        self._there[target] = obj  # before it is made: its answer may be lost
-        try:
-            self._writer(target).apply(obj, "a world's policy", namespace=target.namespace)
-        except MissingCapability:
-            del self._there[target]
-            raise
-
-    def _remove(self, target: ObjectRef) -> None:
-        self._writer(target).delete(target, "its world is over")
-        if target.kind == LAST and not self.changes.dry_run and self.calico().direct:
-            self.changes.waits.gone(target, within=self.removed_within)
-        del self._there[target]
-        self.gone(target.label)
 
     def _relabel(self, world: World | None) -> None:
         """Give seats and namespaces the labels that the world gives them, and all others those at
@@ -235,4 +222,4 @@ class Ground:
             if wanted != now:
                 self._labels[target] = wanted
                 patch = {"metadata": {"labels": dict.fromkeys(now) | dict(wanted)}}
-                self.changes.patch(target, patch, "a label that a world's policy selects")
+                self.applied.changes.patch(target, patch, "a label that a world's policy selects")

@@ -69,7 +69,7 @@ class NodeReadings:
         known.
 
         Raises ProbeBroken and EnvironmentBroken where the node cannot be read and no log or
-        argument says it. """
+        argument says it."""
         return self._once("dsr", node, lambda: _dsr(self._node(node).dsr, node, hosts))
 
     def look(self, node: str, hosts: Hosts) -> None:

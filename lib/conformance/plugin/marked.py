@@ -14,7 +14,7 @@ from conformance.catalog import (
     Conditions,
     Needs,
 )
-from conformance.enforcement.worlds import OnFile
+from conformance.enforcement.worlds import WorldFile
 from conformance.model.endpoint import OS
 from conformance.product import MANIFESTS
 from conformance.schedule.plan import CHANGING, PlannedTest, isolation_of
@@ -140,7 +140,7 @@ def _applied(item: pytest.Item) -> tuple[bool, bool]:
     mark = item.get_closest_marker("manifest")
     callspec = getattr(item, "callspec", None)
     world = callspec.params.get("world") if callspec else None
-    if isinstance(world, OnFile):
+    if isinstance(world, WorldFile):
         return world.whole_cluster, world.labels_namespaces
     text = (MANIFESTS / mark.args[0]).read_text() if mark else ""
     return bool(WHOLE_CLUSTER.search(text)), False

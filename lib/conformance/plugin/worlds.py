@@ -12,7 +12,7 @@ from _pytest.mark import ParameterSet
 from xdist.scheduler import LoadScheduling
 from xdist.workermanage import WorkerController
 
-from conformance.enforcement.worlds import OnFile, in_folder, shipped
+from conformance.enforcement.worlds import WorldFile, shipped, worlds_in
 from conformance.errors import UsageProblem
 from conformance.marks import verifies
 from conformance.plugin import state
@@ -65,7 +65,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     edits = mark.kwargs["edits"]
     named = metafunc.config.option.world
     try:
-        several = in_folder(Path(named).resolve()) if named else shipped(edits=edits)
+        several = worlds_in(Path(named).resolve()) if named else shipped(edits=edits)
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
     metafunc.parametrize(
@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
     return (yield)
 
 
-def _parameter(one: OnFile) -> ParameterSet:
+def _parameter(one: WorldFile) -> ParameterSet:
     claims = (one.world.claim, *one.world.beside)
     tiers = any(obj["kind"] == "Tier" for obj in one.world.objects)
     applies = {"calico": ">=3.29"} if tiers else None  # Windows has none before

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
+from conformance.enforcement.applied_objects import AppliedObjects
 from conformance.enforcement.policy import Policy
 from conformance.errors import SuiteError, first_line
 from conformance.expect.engine.answered import plain
@@ -298,12 +299,11 @@ class Watch:
         calico = self._run.calico_api(self._kube, self._changes)
         out = "calico-out" if self._run.writes_calico_policies else "kubernetes-out"
         for name in ("kubernetes-in", out):
+            applied = AppliedObjects(self._changes, lambda: calico, self._timings.linux.delete)
             Policy(
                 f"policy/watch/{name}.yaml",
                 self._deployer.namespace,
-                self._changes,
-                lambda: calico,
-                removed_within=self._timings.linux.delete,
+                applied,
                 attach=lambda title, text: None,
             ).apply()
         self._began = time.monotonic()

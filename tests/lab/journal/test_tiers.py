@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.enforcement.applied_objects import AppliedObjects
 from conformance.enforcement.policy import Policy
 from conformance.facts.calico_api import CalicoApi
 from conformance.kube.changes import Changes
@@ -28,14 +29,8 @@ def policy(kube: Kube) -> Policy:
     changes.namespace(RUN.namespace, why="a test")
     calico = CalicoApi(kube, changes)
     path = "policy/calico/edited_behind_a_tier.yaml"
-    return Policy(
-        path,
-        RUN.namespace,
-        changes,
-        lambda: calico,
-        removed_within=10.0,
-        attach=lambda name, text: None,
-    )
+    applied = AppliedObjects(changes, lambda: calico, 10.0)
+    return Policy(path, RUN.namespace, applied, attach=lambda name, text: None)
 
 
 def tiers(kube: Kube) -> set[str]:

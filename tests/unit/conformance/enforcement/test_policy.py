@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conformance.enforcement.applied_objects import AppliedObjects
 from conformance.enforcement.policy import Policy
 from conformance.errors import EnvironmentBroken, MissingCapability, UsageProblem
 from conformance.model.change import ObjectRef
@@ -50,9 +51,8 @@ def policy(
     seen: dict[str, str] = {} if attached is None else attached
     changes: Any = kubernetes
     writer: Any = calico
-    return Policy(
-        path, "demo", changes, lambda: writer, removed_within=60.0, attach=seen.__setitem__
-    )
+    applied = AppliedObjects(changes, lambda: writer, 60.0)
+    return Policy(path, "demo", applied, attach=seen.__setitem__)
 
 
 def test_kubernetes_policies_go_through_the_api_and_calicos_through_its_writer() -> None:
