@@ -32,7 +32,7 @@ class AppliedObjects:
         """Create or update an object.
 
         Raises MissingCapability (Calico's objects cannot be written here), GuardRefused,
-        ApiRefused. """
+        ApiRefused."""
         self.times[target] = time.monotonic()
         self.objects[target] = obj  # before it is made: the answer may be lost
         try:

@@ -10,14 +10,14 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from conformance.errors import first_line
 from conformance.evidence import hns_text, packets
 from conformance.evidence.packet_capture import (
     PAUSE,
     Observe,
-    TryAgain,
+    Retries,
     ends_of,
     questions_of_packets,
 )
@@ -81,16 +81,21 @@ class Evidence:
             return {}
         chosen = choose(paths)
         began = time.monotonic()
-        look = _Look(self._kube, self._run, self._host, self._timings, self._pods)
-        texts = self._ask(look.questions(chosen, seconds_to_read(error)), self._within)
-        told = [f"  {path.label}" for path in chosen]
-        head = (
-            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that could not be seen as expected: one for "
-            f"each pair of nodes, those with a Windows end first, {PAIRS} at most."
+        look = _Look(self._kube, self._host, chosen)
+        hosts = Hosts(
+            self._run, look.on_windows, self._host, self._timings, once=True, pods=self._pods
         )
-        ended = f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and decided nothing."
-        captured = self._capture(look.hosts, to_capture(chosen)) if self._again else {}
-        return {"failing pairs": "\n".join([head, *told, ended]), **texts, **captured}
+        texts = self._ask(look.questions(hosts, seconds_to_read(error)), self._within)
+        summary = [
+            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that could not be seen as "
+            "expected: one for each pair of nodes, those with a Windows end first, "
+            f"{PAIRS} at most.",
+            *(f"  {path.label}" for path in chosen),
+            f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and "
+            "decided nothing.",
+        ]
+        captured = self._capture(hosts, to_capture(chosen)) if self._again else {}
+        return {"failing pairs": "\n".join(summary), **texts, **captured}
 
     def close(self) -> None:
         """Wait for what is still under path."""
@@ -99,20 +104,24 @@ class Evidence:
     def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
         """What passes on the nodes of a path's ends while it is tried again."""
         assert self._again is not None
-        tries = TryAgain(self._again, path)
-        trying = self._threads.submit(tries.until_told)
+        retries = Retries(self._again, path)
+        trying = self._threads.submit(retries.run)
         captures: dict[str, Capture] = {}
         texts = self._ask(
             questions_of_packets(hosts, path, self._timings.run.capture, captures),
             self._timings.run.capture + self._within,
         )
-        tries.end.set()
+        retries.end.set()
         wait([trying], timeout=path.give_up_after + PAUSE)
         files = {
             f"packets on {node}, for Wireshark": packets.pcap(capture)
             for node, capture in captures.items()
         }
-        return {"tried again while packets were captured": tries.told, **texts, **files}
+        return {
+            "tried again while packets were captured": "\n".join(retries.lines),
+            **texts,
+            **files,
+        }
 
     def _ask(self, questions: dict[str, Callable[[], str]], within: float) -> dict[str, str]:
         asked = {
@@ -126,55 +135,62 @@ class Evidence:
         return texts
 
 
+@dataclass(frozen=True)
 class _Look:
-    """One failure's look at the nodes."""
+    """One failure's look at the nodes of some paths."""
 
-    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings, pods: str) -> None:
-        self._kube = kube
-        self._host = host
-        self.hosts = Hosts(run, self._windows, host, timings, once=True, pods=pods)
-        self._nodes: list[str] = []
+    kube: Kube
+    host: Place
+    paths: Sequence[Attempt]
 
-    def questions(self, paths: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:
-        """What to ask for these paths; ``seconds`` of logs."""
-        ends = list({end.uid: end for path in paths for end in ends_of(path)}.values())
-        self._nodes = list(dict.fromkeys(end.node for end in ends))
+    @functools.cached_property
+    def ends(self) -> list[Workload]:
+        """Return the pods at the paths' ends, each once."""
+        return list({end.uid: end for path in self.paths for end in ends_of(path)}.values())
+
+    @functools.cached_property
+    def calico_pods(self) -> dict[str, Obj]:
+        """Return the pod of calico-node on each node that has one."""
+        pods = calico_pods(self.kube, list(dict.fromkeys(end.node for end in self.ends)))
+        return {pod["spec"].get("nodeName"): pod for pod in reversed(pods)}
+
+    def questions(self, hosts: Hosts, seconds: float) -> dict[str, Callable[[], str]]:
+        """Return what to ask the nodes; ``seconds`` of logs."""
         asked: dict[str, Callable[[], str]] = {}
-        for node in self._nodes:
-            pods = [end for end in ends if end.node == node]
+        for node in dict.fromkeys(end.node for end in self.ends):
+            pods = [end for end in self.ends if end.node == node]
             if pods[0].os == "windows":
                 asked[f"HNS endpoints of failing pairs on {node}"] = functools.partial(
-                    self._endpoints, node, pods
+                    lambda node, pods: hns_text.endpoints(node, pods, hosts.hns_endpoints(node)),
+                    node,
+                    pods,
                 )
-                asked[f"HNS networks of {node}"] = functools.partial(self._networks, node)
+                asked[f"HNS networks of {node}"] = functools.partial(
+                    lambda node: hns_text.networks(hosts.hns_networks(node)), node
+                )
             asked[f"Felix around the failure on {node}"] = functools.partial(
                 self._felix, node, seconds
             )
         return asked
 
-    def _endpoints(self, node: str, pods: Sequence[Workload]) -> str:
-        return hns_text.endpoints(node, pods, self.hosts.hns_endpoints(node))
-
-    def _networks(self, node: str) -> str:
-        return hns_text.networks(self.hosts.hns_networks(node))
-
     def _felix(self, node: str, seconds: float) -> str:
-        pod = self._calico(node)
+        pod = self.calico_pods.get(node)
         if pod is None:
             return f"(not gathered: no pod of calico-node is seen on node {node})"
         meta = pod["metadata"]
         container = FELIX if FELIX in _running(pod) else "calico-node"
-        text = self._kube.logs(
+        text = self.kube.logs(
             meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES
         )
-        return f"# {meta['namespace']}/{meta['name']} {container}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
+        source = f"{meta['namespace']}/{meta['name']} {container}"
+        return f"# {source}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
 
-    def _windows(self, node: str) -> Workload:
+    def on_windows(self, node: str) -> Workload:
         """Where to ask a Windows host: Calico's HostProcess pod, or where that is not there the
         run's own, made now."""
-        pod = self._calico(node)
+        pod = self.calico_pods.get(node)
         if pod is None or FELIX not in _running(pod):
-            return self._host(node)
+            return self.host(node)
         meta = pod["metadata"]
         address = str((pod.get("status") or {}).get("hostIP") or "")
         return Workload(
@@ -190,26 +206,18 @@ class _Look:
             host_network=True,
         )
 
-    def _calico(self, node: str) -> Obj | None:
-        return next((pod for pod in self._pods if pod["spec"].get("nodeName") == node), None)
-
-    @functools.cached_property
-    def _pods(self) -> list[Obj]:
-        return calico_pods(self._kube, self._nodes)
-
 
 def failing_paths(error: BaseException) -> list[Attempt]:
     """The paths that a failure is about, the worst first; those of all its observations where it
     names none."""
-    told: BaseException | None = error
-    met: list[BaseException] = []
-    while (
-        told is not None and told not in met
-    ):  # an error that is kept and raised again can be its own cause
-        if paths := getattr(told, "paths", ()):
+    cause: BaseException | None = error
+    causes: list[BaseException] = []
+    # an error that is kept and raised again can be its own cause
+    while cause is not None and cause not in causes:
+        if paths := getattr(cause, "paths", ()):
             return list(paths)
-        met.append(told)
-        told = told.__cause__
+        causes.append(cause)
+        cause = cause.__cause__
     seen: Sequence[Observation] = getattr(error, "seen", ())
     attempts = [observation.attempt for observation in seen]
     return list({(attempt.source.uid, attempt.label): attempt for attempt in attempts}.values())

@@ -12,30 +12,32 @@ from conformance.expect.felix_runs import DOWN
 
 
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
-    """The nodes that a failure is about: of the ends of its wrong paths, or its only one, else
-    those that it names."""
-    only = {
-        (one.attempt.source.uid, one.attempt.target): one.attempt
-        for one in getattr(error, "seen", ())
+    """Return the nodes that a failure is about.
+
+    Those at the ends of its wrong paths, or of its only path, else the nodes that it names.
+    """
+    attempts = {
+        (item.attempt.source.uid, item.attempt.target): item.attempt
+        for item in getattr(error, "seen", ())
     }
-    ways = getattr(error, "paths", ()) or (only.values() if len(only) == 1 else ())
-    ends = [end.node for path in ways for end in ends_of(path)]
+    paths = getattr(error, "paths", ()) or (attempts.values() if len(attempts) == 1 else ())
+    nodes = [end.node for path in paths for end in ends_of(path)]
     for text in (first_line(error), str(error)):
-        if not ends:
-            ends = [
-                name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)
-            ]
-    return list(dict.fromkeys(ends))
+        nodes = nodes or [
+            name for name in names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)
+        ]
+    return list(dict.fromkeys(nodes))
 
 
-def say_first(
+def name_felix(
     error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> str:
-    """Put it before what an error says, and return it; empty: Felix runs there, or this cannot be
-    told.
+    """Put Felix that does not run before an error's message, and return that line.
 
-    ``names``: of the cluster's nodes.  ``down``: on which of some nodes it does not run, and what
-    it does instead."""
+    Empty: Felix runs on the nodes that the error is about, or that is not known. ``names``: the
+    cluster's nodes. ``down`` returns those of some nodes on which Felix does not run, each with
+    what it does instead.
+    """
     if not isinstance(error, Nonconformance | SuiteError):
         return ""
     try:
@@ -44,17 +46,15 @@ def say_first(
         return ""
     if not found:
         return ""
-    node, told = next(iter(found.items()))
+    node, state = next(iter(found.items()))
     cause = DOWN.format(node=node)
     if cause in first_line(error):
         return cause
     if error.explanation is not None:
-        lines = {"Felix": f"{node}: {told}"} | error.explanation.lines
-        error.explanation = replace(
-            error.explanation, cause=cause, lines=lines | {"do": pods_on(node)}
-        )
+        lines = {"Felix": f"{node}: {state}", **error.explanation.lines, "do": pods_on(node)}
+        error.explanation = replace(error.explanation, cause=cause, lines=lines)
         text = str(error.explanation)
     else:
-        text = message.explained(str(error), by=f"{cause} ({told})")
+        text = message.explained(str(error), by=f"{cause} ({state})")
     error.args = (text, *error.args[1:])
     return cause

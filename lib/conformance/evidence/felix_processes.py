@@ -13,8 +13,8 @@ from conformance.kube.refused import ApiRefused
 
 
 @dataclass(frozen=True)
-class FelixLooks:
-    """Looks of one worker."""
+class FelixProcesses:
+    """Reads where Felix runs, for one worker."""
 
     kube: Kube
     before: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Packets of a failing way: captured on the nodes of its ends while it is tried again.
+"""Packets of a failing path: captured on the nodes of its ends while it is tried again.
 
 The tries are evidence as the packets are: what they show is written down, and decides nothing.
 """
@@ -27,44 +27,41 @@ PAUSE = 0.5
 """s.  Between two tries."""
 
 
-class TryAgain:
-    """Tries one way again and again, until it is told to end."""
+class Retries:
+    """Attempts on one path, again and again until the end."""
 
-    def __init__(self, observe: Observe, way: Attempt) -> None:
+    def __init__(self, observe: Observe, path: Attempt) -> None:
         self._observe = observe
-        self._way = way
+        self._path = path
         self.end = threading.Event()
-        self._lines = [
-            f"{way.label}, tried again after the failure; the nodes' clocks may differ from this one"
+        self.lines = [
+            f"{path.label}, tried again after the failure; the nodes' clocks may differ from this "
+            "one"
         ]
+        """What the attempts showed so far, a line each."""
 
-    @property
-    def told(self) -> str:
-        """What the tries showed so far, a line each."""
-        return "\n".join(self._lines)
-
-    def until_told(self) -> None:
-        """Try, write down what that showed, and pause."""
+    def run(self) -> None:
+        """Attempt, record the result, and pause."""
         while True:
             began = datetime.datetime.now(datetime.UTC)
             try:
-                seen = self._observe([self._way])[0]
-                shown = f"{seen.verdict} after {seen.seconds * 1000:.0f} ms  {seen.detail}"
+                seen = self._observe([self._path])[0]
+                result = f"{seen.verdict} after {seen.seconds * 1000:.0f} ms  {seen.detail}"
             except Exception as error:  # no error of this kind is what the test failed for
-                shown = f"(not tried: {first_line(error)})"
-            self._lines.append(f"{began:%H:%M:%S.%f} {shown}".rstrip())
+                result = f"(not tried: {first_line(error)})"
+            self.lines.append(f"{began:%H:%M:%S.%f} {result}".rstrip())
             if self.end.wait(PAUSE):
                 return
 
 
 def questions_of_packets(
-    hosts: Hosts, way: Attempt, seconds: float, captures: dict[str, Capture]
+    hosts: Hosts, path: Attempt, seconds: float, captures: dict[str, Capture]
 ) -> dict[str, Callable[[], str]]:
-    """What to ask the nodes of a way's ends; ``captures`` takes in what Linux nodes captured, by
+    """What to ask the nodes of a path's ends; ``captures`` takes in what Linux nodes captured, by
     node."""
-    ends = ends_of(way)
+    ends = ends_of(path)
     pods = {end.address for end in ends}
-    host = way.target.host if way.target else ""
+    host = path.target.host if path.target else ""
     if _is_address(host):
         pods.add(host)
     nodes = {end.node_address for end in ends} - pods if _is_address(host) else set[str]()
@@ -87,9 +84,9 @@ def questions_of_packets(
     }
 
 
-def ends_of(way: Attempt) -> list[Workload]:
-    """The pods at a way's ends: the source, and those that may answer."""
-    return [way.source, *(way.target.backends[:BACKENDS] if way.target else ())]
+def ends_of(path: Attempt) -> list[Workload]:
+    """The pods at a path's ends: the source, and those that may answer."""
+    return [path.source, *(path.target.backends[:BACKENDS] if path.target else ())]
 
 
 def _is_address(host: str) -> bool:

@@ -307,7 +307,7 @@ class Controller:
             session.exitstatus = 4
             return result
         self.interrupted = int(exitstatus) in (2, 3)
-        status = 7 if self.run.unusable else int(exitstatus)
+        status = 7 if self.run.reach.unusable else int(exitstatus)
         report, self.compared = self.qualification.apply(
             self._collect(config, directory), status, by_user=self.by_user
         )
@@ -420,7 +420,7 @@ class Controller:
             self.run.evidence,
             # Above the last line: the worker's Python.
             crash=self.crashed.get(test.test, "").rpartition("\n")[2],
-            ended=self.unusable or self.run.ended or "the run ended before it",
+            ended=self.unusable or self.run.reach.ended or "the run ended before it",
         )
         return of_planned(
             self.outcomes.get(test.test),
@@ -456,7 +456,7 @@ class Controller:
         if self.run.evidence == "lab":
             yield AGENT_NOT_EXECUTED
         yield from claims_blocked_by_missing_rights(settings.lacking, tests)
-        if ended := self.run.ended:
+        if ended := self.run.reach.ended:
             yield f"the run ended: {ended}"
         yield self.short
         yield load.note(directory.read(directory.late))
@@ -470,12 +470,12 @@ class Controller:
 
     def _loss_of_cluster(self) -> str:
         """Return that the API server is gone, or was for a time; empty: it always answered."""
-        if (gone := self.run.gone) and not self.run.unusable:
+        if (gone := self.run.reach.gone) and not self.run.reach.unusable:
             return (
                 f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be "
                 "there"
             )
-        back = self.run.was_gone
+        back = self.run.reach.was_gone
         return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
 
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:

@@ -22,7 +22,7 @@ from conformance.errors import (
     Wavered,
     first_line,
 )
-from conformance.evidence import felix_cause as felix_first
+from conformance.evidence import felix_cause
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
 from conformance.plugin import options
@@ -162,10 +162,10 @@ class Judge:
         self.decide(item)
         if over := self.run.over:
             raise self._skip(item, Finding(ClaimVerdict.NOT_RUN, over, LATER))
-        if ended := self.run.ended:
+        if ended := self.run.reach.ended:
             raise self._skip(item, Finding(ClaimVerdict.NOT_RUN, ended, AGAIN))
         try:
-            if gone := self.run.gone:
+            if gone := self.run.reach.gone:
                 raise EnvironmentBroken(gone)
             if self.state.restoration.not_put_back:
                 raise EnvironmentBroken(self.state.restoration.not_put_back)
@@ -277,7 +277,7 @@ class Judge:
             )
             raise
         finally:
-            item.session.shouldstop = self.run.ended or item.session.shouldstop
+            item.session.shouldstop = self.run.reach.ended or item.session.shouldstop
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -414,7 +414,7 @@ class Judge:
     def _blame(self, item: pytest.Item, error: BaseException) -> None:
         """Say first what it fails of, where Felix does not run on a node that it is about."""
         names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
-        item.stash[STATEMENT].cause = felix_first.say_first(error, names, self.state.felix_down)
+        item.stash[STATEMENT].cause = felix_cause.name_felix(error, names, self.state.felix_down)
 
     def _lacking(self, item: pytest.Item, lack: MissingCapability) -> BaseException:
         """Note that something is missing: the skip that says so, or the error that says which lost node it had been."""

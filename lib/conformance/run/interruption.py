@@ -50,7 +50,7 @@ class Interruption:
             for thread in threading.enumerate()
             if thread is not threading.main_thread() and not thread.daemon
         ]
-        cut_short = self._by_signal or (self.run is not None and self.run.gone)
+        cut_short = self._by_signal or (self.run is not None and self.run.reach.gone)
         if cut_short and waiting and self.exit_code is not None:
             sys.stdout.flush()
             sys.stderr.flush()

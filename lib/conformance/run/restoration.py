@@ -60,7 +60,7 @@ class Restoration:
             and run.connection
             and patient
             and done.problem
-            and run.gone
+            and run.reach.gone
             and not deadline.expired
         ):
             told = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"

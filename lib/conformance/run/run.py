@@ -199,30 +199,14 @@ class Run:
             self._lock.release()
 
     @property
-    def gone(self) -> str:
-        """That the API server is gone for good, in one line; empty while it is there."""
-        return Reach(self.directory.shared).gone if self.directory else ""
-
-    @property
-    def was_gone(self) -> str:
-        """That it was gone and came back at the run's end, in one line; empty: it was not."""
-        return Reach(self.directory.shared).was_gone if self.directory else ""
-
-    @property
-    def ended(self) -> str:
-        """Why no test can decide anything any more, in one line; empty: some can."""
-        return Reach(self.directory.shared).ended if self.directory else ""
-
-    @property
-    def unusable(self) -> bool:
-        """Whether the run ended since this machine lacks something, or the run's own lab is
-        gone."""
-        return bool(self.directory and Reach(self.directory.shared).unusable)
+    def reach(self) -> Reach:
+        """Return what is known of whether the API server can be asked."""
+        return Reach(self.directory.shared if self.directory else None)
 
     def blame_machine(self, error: BaseException) -> None:
         """End the run where an error says that this process cannot open any more files."""
-        if self.directory and (lack := lack_of_files(error)):
-            Reach(self.directory.shared).end(lack, unusable=True)
+        if lack := lack_of_files(error):
+            self.reach.end(lack, unusable=True)
 
     @property
     def over(self) -> str:

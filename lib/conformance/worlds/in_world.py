@@ -10,7 +10,7 @@ sooner, and nothing that is open looks closed to a try that sees a second packet
 agreed over the whole budget, and then looked for again from rest, with all patience.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conformance.catalog import catalog
@@ -49,46 +49,52 @@ NOT_HONOURED = "an edit is not honoured: from rest the same policies give what i
 
 
 @dataclass(eq=False)
-class Asked:
-    """A cell, and how its path ended."""
+class CellResult:
+    """A cell, and the end of its path."""
 
     cell: Cell
     outcome: Outcome
     again: Outcome | None = None
-    """The same from rest, where the first was a difference."""
+    """The end of its path from rest, where the first end was a difference."""
+
+    @property
+    def key(self) -> Key:
+        """Return what identifies the cell before an edit and after it."""
+        return _key(self.cell)
 
     @property
     def want(self) -> bool:
-        """Whether its path is to be open."""
+        """Return whether its path is to be open."""
         return self.outcome.path.want
 
     @property
     def row(self) -> tuple[Try, ...]:
-        """The tries that decided that it is as it is to be; none: it is not."""
+        """Return the tries that decided that it is as expected; none: it is not."""
         return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
 
     @property
-    def late(self) -> bool:
-        """Whether its first tries were not yet as they are to be."""
+    def is_late(self) -> bool:
+        """Return whether its first tries were not yet as expected."""
         return not self.row or self.row[0] is not self.outcome.path.tries[0]
 
     @property
-    def by(self) -> str:
-        """What decided, as the oracle tells it."""
-        telling = [
-            one
-            for one in self.cell.decisions
-            if one.verdict is self.cell.expected and (one.policy or one.tier)
-        ]
-        return str(telling[0] if telling else self.cell.decisions[0])
+    def rule(self) -> str:
+        """Return what decides the cell, in the oracle's words."""
+        decisions = self.cell.decisions
+        deciding = (
+            item
+            for item in decisions
+            if item.verdict is self.cell.expected and (item.policy or item.tier)
+        )
+        return str(next(deciding, decisions[0]))
 
     @property
     def side(self) -> Side:
-        """The end that closes it, where it is one."""
-        closing = [one.verdict is Verdict.DENIED for one in self.cell.decisions]
-        return {(True, False): "source", (False, True): "target"}.get(
-            (closing[0], closing[1]), "both"
-        )  # type: ignore[return-value]
+        """Return the end that closes the cell, where it is only one end."""
+        source, target = (item.verdict is Verdict.DENIED for item in self.cell.decisions)
+        if source is target:
+            return "both"
+        return "source" if source else "target"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,13 +118,12 @@ class InWorld(Session):
         if not self.ground.seats.at_rest:  # since the last world ended
             self._at_rest("before the world")
         self.ground.seats.at_rest = False
-        asked: list[Asked] = []
-        past: list[Asked] = []
+        asked: list[CellResult] = []
+        past: list[CellResult] = []
         try:
             for stage in stages:
                 past = asked
-                before = {_key(one.cell): one.cell.expected for one in asked}
-                asked = self._stage(stage, before, decides=stage is stages[-1])
+                asked = self._stage(stage, past, decides=stage is stages[-1])
                 if not all(one.outcome.held for one in asked):
                     break
             different = [one for one in asked if differs(one.outcome)]
@@ -130,14 +135,14 @@ class InWorld(Session):
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
-        opened = {_key(one.cell) for one in asked if one.outcome.held and one.want}
-        past = _to_be_closed([one for one in past if _key(one.cell) in opened])
+        opened = {one.key for one in asked if one.outcome.held and one.want}
+        past = [one for one in past if one.key in opened and not one.want]
         self._say([*asked, *past], because, edited=stage is not self.world)
 
-    # --- asking ----------------------------------------------------------------------------------------------------
+    # --- asking -------------------------------------------------------------------------------
 
-    def _cells(self, world: World, *, whosever: bool = False) -> list[Cell]:
-        """Those that are somebody's."""
+    def _cells(self, world: World, *, every: bool = False) -> list[Cell]:
+        """Return the cells of the world's claims; ``every``: all cells."""
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats
         spaces = self.ground.seats.namespaces
@@ -145,14 +150,14 @@ class InWorld(Session):
         return [
             cell
             for cell in worlds.cells(objects, seats, world.claim)
-            if whosever or cell.claim in claims
+            if every or cell.claim in claims
         ]
 
     def _at_rest(self, when: str) -> None:
         """Raises ControlBroken where a pair is not open without policies."""
         paths = [
             self._path(one, self._rule(one, agree=1), want=True)
-            for one in self._cells(self.world, whosever=True)
+            for one in self._cells(self.world, every=True)
         ]
         wrong = next((one for one in self._ask(paths) if not one.held), None)
         if wrong is None:
@@ -173,50 +178,64 @@ class InWorld(Session):
             message.of_control(told, f"{when} {self.world.name}"), attempt.label, wrong.seen
         )
 
-    def _stage(self, world: World, before: Mapping[Key, Verdict], *, decides: bool) -> list[Asked]:
-        """Bring it into force and ask every cell.
+    def _stage(
+        self, world: World, past: Sequence[CellResult], *, decides: bool
+    ) -> list[CellResult]:
+        """Bring a world into force and ask every cell.
 
-        ``before``: what was so before an edit; ``decides``: it is the last, and no control.
+        ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
         cells = self._cells(world)
         seats = self.ground.seats
         self._show(world)
-        changed = _changed(cells, before)
-        opening = [
+        before = {one.key: one.cell.expected for one in past}
+        changed = {
+            _key(cell)
+            for cell in cells
+            if before.get(_key(cell), cell.expected) is not cell.expected
+        }
+        opens = [
             cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
         ]
-        if unseen := _not_held(self._asked(opening, agree=1)):
-            return unseen  # what agrees with the past says nothing before the change was seen
-        if before:
+        opening = self._asked(opens, agree=1)
+        if not all(one.outcome.held for one in opening):
+            # what agrees with the past says nothing before the change was observed
+            return [one for one in opening if not one.outcome.held]
+        if past:
             self._rest(seats.latency)
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._asked(cells, agree=agree)
-        closing = _to_be_closed([one for one in asked if _key(one.cell) in changed])
-        if unseen := _not_held(closing):
+        closing = [one for one in asked if not one.want and one.key in changed]
+        if unseen := [one for one in closing if not one.outcome.held]:
             return unseen
         closed = self._closed(asked, closing, agree)
-        seen = began + _last_agreement(closing if before else closed)
-        if not before:
-            seats.latencies.append(seen)
+        rows = [one.row for one in (closing if past else closed) if one.row]
+        agreed = began + max((row[0].at for row in rows), default=0.0)
+        if not past:
+            seats.latencies.append(agreed)
         opened = [one for one in asked if one.want]
         if decides:  # before an edit they are controls
-            opened = self._past_barrier(opened, began, max(seen, 2 * seats.latency))
+            opened = self._past_barrier(opened, began, max(agreed, 2 * seats.latency))
         return [*closed, *opened]
 
-    def _closed(self, asked: Sequence[Asked], closing: Sequence[Asked], agree: int) -> list[Asked]:
+    def _closed(
+        self, asked: Sequence[CellResult], closing: Sequence[CellResult], agree: int
+    ) -> list[CellResult]:
         """Return the closed cells.
 
         Where ``closing`` ones closed late, the others are asked again: what was observed of
         these may be of before the change.
         """
-        closed = _to_be_closed(asked)
-        if not any(one.late for one in closing):
+        closed = [one for one in asked if not one.want]
+        if not any(one.is_late for one in closing):
             return closed
         left = [one.cell for one in closed if one not in closing]
         return [*closing, *self._asked(left, agree=agree)]
 
-    def _past_barrier(self, opened: Sequence[Asked], began: float, barrier: float) -> list[Asked]:
+    def _past_barrier(
+        self, opened: Sequence[CellResult], began: float, barrier: float
+    ) -> list[CellResult]:
         """Return the open cells, of which those that agreed before the barrier are asked again.
 
         ``began``: seconds from the newest change to when they were asked.
@@ -240,7 +259,7 @@ class InWorld(Session):
                 clock=self.clock,
             )
 
-    def _again(self, world: World, different: Sequence[Asked]) -> None:
+    def _again(self, world: World, different: Sequence[CellResult]) -> None:
         """Ask cells that differ once more, from rest."""
         self._show(world)
         found = self._asked([one.cell for one in different], held=True)
@@ -250,31 +269,33 @@ class InWorld(Session):
     def _show(self, world: World) -> None:
         self.context.attach("policies in force", self.ground.show(world))
 
-    def _asked(self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False) -> list[Asked]:
+    def _asked(
+        self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False
+    ) -> list[CellResult]:
         """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials
         have to last."""
         if not cells:
             return []
         ring = self._witnesses()
+        controls = {
+            id(cell): (ring[cell.source.node][0], ring[cell.destination.node][1]) for cell in cells
+        }
         paths = []
         for cell in cells:
             want = cell.expected is Verdict.ALLOWED
             rule = self._rule(cell, agree=agree or (OPEN if want and not held else 0), held=held)
-            paths.append(self._path(cell, rule, want=want))
-            paths[-1].later = want
-            if not paths[-1].want:
-                paths[-1].controls = (
-                    (ring[cell.source.node][0],),
-                    (ring[cell.destination.node][1],),
-                )
+            path = self._path(cell, rule, want=want)
+            path.later = want
+            path.controls = () if want else tuple((control,) for control in controls[id(cell)])
+            paths.append(path)
         witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
         outcomes = self._ask([*paths, *witnesses])
         lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
         for cell, outcome in zip(cells, outcomes, strict=False):
-            beside = {id(ring[cell.source.node][0]), id(ring[cell.destination.node][1])}
-            if isinstance(outcome.standing, Wrong) and beside & lost:
+            is_lost = any(id(control) in lost for control in controls[id(cell)])
+            if isinstance(outcome.standing, Wrong) and is_lost:
                 outcome.standing = BrokenControl(outcome.standing.why)
-        return [Asked(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=False)]
+        return [CellResult(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=False)]
 
     def _ask(self, paths: Sequence[Path]) -> list[Outcome]:
         """How each path ends, unless pods or policies of others explain it."""
@@ -347,9 +368,9 @@ class InWorld(Session):
             ring.append(Path(attempt, True, replace(self._between(pod, following), agree=1)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
-    # --- saying ----------------------------------------------------------------------------------------------------
+    # --- saying -------------------------------------------------------------------------------
 
-    def _say(self, asked: Sequence[Asked], because: str, *, edited: bool) -> None:
+    def _say(self, asked: Sequence[CellResult], because: str, *, edited: bool) -> None:
         """Say of each cell what it decides for its claim; raises the worst."""
         found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
         for one, verdict, reason in found:
@@ -375,7 +396,7 @@ class InWorld(Session):
                 unsure[0].outcome.seen,
             )
 
-    def _keep(self, one: Asked, verdict: ClaimVerdict, reason: str) -> None:
+    def _keep(self, one: CellResult, verdict: ClaimVerdict, reason: str) -> None:
         """Keep what a cell decides for its claim."""
         attempt = one.outcome.path.attempt
         seen = decisions_about(
@@ -389,17 +410,17 @@ class InWorld(Session):
         )
         self.context.keep([replace(each, claim=one.cell.claim) for each in seen])
 
-    def _violation(self, wrong: Sequence[tuple[Asked, str]], because: str) -> Nonconformance:
+    def _violation(self, wrong: Sequence[tuple[CellResult, str]], because: str) -> Nonconformance:
         """The error about cells that are wrong, each with the reason."""
         first, reason = wrong[0]
         cells = [one for one, _ in wrong]
-        so = f"{NOT_HONOURED}; {first.by}" if NOT_HONOURED in reason else first.by
+        so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule
         every = [seen for one in cells for seen in one.outcome.seen]
         error = Nonconformance(self._told(first, so, because, cells[1:]), every)
         error.paths = [one.outcome.path.attempt for one in cells]
         return error
 
-    def _verdict(self, one: Asked, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
+    def _verdict(self, one: CellResult, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
         """What a cell decides, and why."""
         outcome = one.outcome
         again = one.again
@@ -412,17 +433,20 @@ class InWorld(Session):
         )
         verdict = of_cell(held=outcome.held, sure=sure, again=held_again, limitation=limitation)
         if outcome.held:
-            return verdict, f"{because}: {one.by}"
+            return verdict, f"{because}: {one.rule}"
         if not sure:
             return verdict, f"{UNSURE}: {outcome.reason(because)}"
         if limitation:
             return (
                 verdict,
-                f"{outcome.label} is {cell.promised.value}, as policies promise, although it is documented not to be",
+                f"{outcome.label} is {cell.promised.value}, as policies promise, although it is "
+                "documented not to be",
             )
-        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.by}"
+        return verdict, f"{outcome.reason(because)}: {NOT_HONOURED if held_again else one.rule}"
 
-    def _told(self, one: Asked, so: str, because: str, also: Sequence[Asked] = ()) -> Explanation:
+    def _told(
+        self, one: CellResult, so: str, because: str, also: Sequence[CellResult] = ()
+    ) -> Explanation:
         """The whole message about one cell."""
         outcome = one.outcome
         attempt = one.outcome.path.attempt
@@ -442,7 +466,7 @@ class InWorld(Session):
             [one.cell.claim],
             attempt,
             expected=outcome.expected,
-            because=f"{because}: {one.by}",
+            because=f"{because}: {one.rule}",
             seen=outcome.seen,
             seconds=outcome.path.seconds,
             further=further,
@@ -458,26 +482,6 @@ def differs(outcome: Outcome) -> bool:
         as_wanted(seen, not outcome.path.want) for seen in newest
     )
     return isinstance(outcome.standing, Wrong) and agreed
-
-
-def _changed(cells: Sequence[Cell], before: Mapping[Key, Verdict]) -> set[Key]:
-    """Cells of which something else was expected before."""
-    return {
-        _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
-    }
-
-
-def _not_held(asked: Sequence[Asked]) -> list[Asked]:
-    return [one for one in asked if not one.outcome.held]
-
-
-def _to_be_closed(asked: Sequence[Asked]) -> list[Asked]:
-    return [one for one in asked if not one.want]
-
-
-def _last_agreement(asked: Sequence[Asked]) -> float:
-    """Seconds until the last of these paths was as it is to be; 0: none was asked."""
-    return max((one.row[0].at for one in asked if one.row), default=0.0)
 
 
 def _key(cell: Cell) -> Key:

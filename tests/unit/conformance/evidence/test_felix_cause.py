@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.evidence.felix_cause import nodes_of, say_first
+from conformance.evidence.felix_cause import name_felix, nodes_of
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
@@ -36,7 +36,7 @@ def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
     )
     error = ProbeBroken(message.of_control(told, "before the change"))
     error.paths = [PATH]
-    assert say_first(error, NAMES, down) == CAUSE
+    assert name_felix(error, NAMES, down) == CAUSE
     lines = str(error).splitlines()
     assert lines[0].startswith(
         f"DEMO-5: {CAUSE}: control before the change failed: expected CONNECTED"
@@ -47,11 +47,11 @@ def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
 
 def test_other_messages_begin_with_it_too() -> None:
     error = EnvironmentBroken("pod ns/web on node windows-1 is not Ready")
-    assert say_first(error, NAMES, down) == CAUSE
+    assert name_felix(error, NAMES, down) == CAUSE
     assert str(error).startswith(
         f"{CAUSE} (felix CrashLoopBackOff, 3 restarts), while this was seen: pod ns/web"
     )
-    assert say_first(error, NAMES, down) == CAUSE, "raised again for another test"
+    assert name_felix(error, NAMES, down) == CAUSE, "raised again for another test"
     assert str(error).count(CAUSE) == 1
 
 
@@ -60,7 +60,7 @@ def test_other_messages_begin_with_it_too() -> None:
 )
 def test_nothing_is_said_of_other_nodes(text: str) -> None:
     error = Nonconformance(text)
-    assert say_first(error, NAMES, down) == ""
+    assert name_felix(error, NAMES, down) == ""
     assert str(error) == text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
-from conformance.evidence.felix_processes import FelixLooks
+from conformance.evidence.felix_processes import FelixProcesses
 from conformance.expect.context import Context
 from conformance.expect.felix_runs import FelixRuns
 from conformance.facts.felix_state import felix_down, felix_seen
@@ -90,9 +90,9 @@ def test_of_two_pods_on_a_node_the_one_that_stays_counts() -> None:
     assert felix_seen([new, old])["w1"].runs
 
 
-def looks(*pods: object, program: str | None = None) -> FelixLooks:
+def looks(*pods: object, program: str | None = None) -> FelixProcesses:
     kube: Any = Kube(*pods)  # type: ignore[arg-type]
-    return FelixLooks(kube, {}, None if program is None else lambda node: (program, ""))
+    return FelixProcesses(kube, {}, None if program is None else lambda node: (program, ""))
 
 
 def test_a_node_without_a_pod_is_asked_for_a_process_of_its_host() -> None:
@@ -108,4 +108,4 @@ def test_who_may_not_list_pods_says_nothing() -> None:
             raise REFUSED
 
     with pytest.raises(MissingCapability):
-        FelixLooks(Refusing(), {}, None).down(["w1"])  # type: ignore[arg-type]
+        FelixProcesses(Refusing(), {}, None).down(["w1"])  # type: ignore[arg-type]
