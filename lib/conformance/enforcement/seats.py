@@ -7,7 +7,6 @@ in a third.
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from conformance.errors import SuiteError
 from conformance.model.decision import Decision
@@ -96,47 +95,36 @@ class Seats:
         return [decision_on_failure(node, error) for node, error in self._failed.values()]
 
     def _prepare(self) -> None:
-        for space in (*SPACES, BYSTANDERS):
-            name = self.namespaces[space]
+        for space, name in self.namespaces.items():
             self._deployer.prepare(name, worlds.NAMESPACE_LABELS.get(space))
-            if space in SPACES:
-                meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
-                account: dict[str, Any] = {
-                    "apiVersion": "v1",
-                    "kind": "ServiceAccount",
-                    "metadata": meta,
-                }
-                self._deployer.changes.apply(
-                    account, "some seats of worlds run as it", namespace=name
-                )
+        for space in SPACES:
+            meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+            self._deployer.changes.apply(
+                account, "some seats of worlds run as it", namespace=self.namespaces[space]
+            )
 
     def _sit(self, node: NodeFacts) -> None:
-        number = self._placement.number(node.name)
-        wishes = []
-        for space in (*SPACES, BYSTANDERS):
-            own = worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if space in SPACES else {}
-            account = worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else ""
-            wishes.append(
-                Wish(
-                    role=f"{node.os}-seat",
-                    node=node,
-                    name=f"{space}-{node.os}-{number}",
-                    labels=own,
-                    namespace=self.namespaces[space],
-                    account=account,
-                )
-            )
-        self._wishes.update(
-            ((space, node.name), wish)
-            for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True)
-        )
+        """Deploy the pods of a node's seats, and its bystander."""
+        wishes = {(space, node.name): self._wish(space, node) for space in self.namespaces}
+        self._wishes.update(wishes)
         try:
-            there = self._deployer.deploy(wishes)
+            pods = self._deployer.deploy(list(wishes.values()))
         except SuiteError as error:
             self._failed[node.name] = (node, error)
             return
-        for space, wish in zip((*SPACES, BYSTANDERS), wishes, strict=True):
-            self._pods[space, node.name] = there[wish.called]
+        self._pods.update({key: pods[wish.called] for key, wish in wishes.items()})
+
+    def _wish(self, space: str, node: NodeFacts) -> Wish:
+        is_seat = space in SPACES
+        return Wish(
+            role=f"{node.os}-seat",
+            node=node,
+            name=f"{space}-{node.os}-{self._placement.number(node.name)}",
+            labels=worlds.SEAT | worlds.SEAT_LABELS[space, node.os] if is_seat else {},
+            namespace=self.namespaces[space],
+            account=worlds.ACCOUNT if (space, node.os) in worlds.SEATS_OF_ACCOUNT else "",
+        )
 
     def _again(self) -> None:
         """Those that came in the place of pods that are no longer what they were."""

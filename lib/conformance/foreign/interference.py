@@ -61,8 +61,7 @@ class Interference:
 
     def made(self, namespace: str) -> Obj | None:
         """Return a namespace as the worker made it; None: it did not."""
-        ref = ObjectRef(api_version="v1", kind="Namespace", name=namespace)
-        return self.changes.kept.get(ref)
+        return self.changes.kept.get(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
 
     def read(self, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         """Return an object of the core API; None where it is not there or cannot be read."""

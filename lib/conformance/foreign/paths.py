@@ -105,8 +105,9 @@ def ways_between(
     ports = tuple(dict.fromkeys(filter(None, (target.port, target.backend_port))))
     # behind a Service the source may have been translated
     is_direct = target.path is Addressing.POD_IP
+    address = "" if target.path is Addressing.NAME else target.host
     for backend in target.backends or (None,):
-        there = ends[backend.uid] if backend else _external_end(target)
+        there = ends[backend.uid] if backend else End(address=address)
         node = backend.node if backend else ""
         of_its_node = is_direct and source.host_network and source.node == node
         if not source.host_network or (here.calico and not of_its_node):
@@ -129,11 +130,6 @@ def end_of(pod: Obj | None, namespace: Obj | None, workload: Workload) -> End:
         of_namespace=of_namespace,
         address=workload.address,
     )
-
-
-def _external_end(target: Target) -> End:
-    """Return the end of a path to a target that is no pod."""
-    return End(address="" if target.path is Addressing.NAME else target.host)
 
 
 def _name(pod: Workload) -> str:

@@ -68,7 +68,9 @@ def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
     ]
     policies = reader.policies(kinds, is_own)
     endpoints = reader.endpoints()
-    policies += [(_of_host(calico, item), False) for item in endpoints if not _has_profile(item)]
+    policies += [
+        (_of_host(calico, item), False) for item in endpoints if not spec_of(item).get("profiles")
+    ]
     return Snapshot(
         at=at,
         policies=tuple(policies),
@@ -206,10 +208,6 @@ class _Reader:
         """Return the HostEndpoints."""
         is_served = self.calico and self.kube.discovery.serves(self.calico, "HostEndpoint")
         return self.listed(self.calico, "HostEndpoint") if is_served else []
-
-
-def _has_profile(endpoint: Obj) -> bool:
-    return bool(spec_of(endpoint).get("profiles"))
 
 
 def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:

@@ -252,5 +252,4 @@ def _sign(descriptor: int, who: str) -> None:
 def _holder(descriptor: int) -> str:
     """The exclusive test that signed a lock's file last; who shares a lock does not, since that
     would take longer."""
-    who = os.pread(descriptor, 4096, 0).decode(errors="replace")
-    return who or "tests under way"
+    return os.pread(descriptor, 4096, 0).decode(errors="replace") or "tests under way"
