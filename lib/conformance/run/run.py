@@ -91,7 +91,7 @@ class Run:
             return
         try:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
-            self.settings = told_by(self.connection, self.settings)
+            self.settings = with_external_target(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
@@ -273,7 +273,7 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
     return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)
 
 
-def told_by(connection: Connection | None, settings: Settings) -> Settings:
+def with_external_target(connection: Connection | None, settings: Settings) -> Settings:
     """The settings with what the cluster says of itself, where no option said otherwise."""
     if settings.external_target or not connection or not connection.external_target:
         return settings
