@@ -24,15 +24,15 @@ class FelixProcesses:
     runs in pods alone here."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Those of these nodes on which Felix has a pod and does not run, each with what it does
-        instead.
+        """Return those of these nodes on which Felix has a pod and does not run, each with what it
+        does instead.
 
         Best effort: none where pods cannot be listed.
         """
         return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
 
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
-        """The same, and those without such a pod where nothing of it is on the host either.
+        """Return the same, and those without such a pod where nothing of it is on the host either.
 
         Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be
         asked."""

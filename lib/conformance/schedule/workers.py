@@ -96,7 +96,7 @@ def workers_for(
     files: int | None = None,
     prepared: int = 0,
 ) -> tuple[int, str]:
-    """How many workers ``-n auto`` starts, and why in one line.
+    """Return how many workers ``-n auto`` starts, and why in one line.
 
     Each has pods on every covered node, so that the node with the least room decides.  ``busy``:
     what keeps the machine of the run's own lab busy, where more workers would only make the lab
@@ -138,8 +138,8 @@ def workers_for(
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
-    """What a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only ``number``;
-    empty: nothing."""
+    """Return what a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only
+    ``number``; empty: nothing."""
     if given <= number:
         return ""
     return (
@@ -150,7 +150,7 @@ def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
 
 
 def _requested(container: Obj, resource: str) -> str:
-    """How much of a resource a container asks of its node."""
+    """Return how much of a resource a container asks of its node."""
     return str(((container.get("resources") or {}).get("requests") or {}).get(resource) or "0")
 
 
