@@ -89,11 +89,8 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "qualify": {"verdicts", "catalog", "model", "errors"},
     "report": {"verdicts", "catalog", "model", "settings"},
     "verdicts": {"verdicts.meaning", "expect.figures", "catalog", "model", "errors"},
-    "expect.subjects": {
-        "expect", "verdicts.meaning", "probe", "pods", "policy", "catalog",
-    } | BASE,
     "expect": {
-        "expect.explain", "expect.engine", "verdicts.meaning", "probe", "pods", "policy",
+        "expect.explain", "expect.engine", "verdicts.meaning", "probe", "pods", "policy", "catalog",
     } | BASE,
     "expect.explain": {"expect.engine", "probe", "pods"} | BASE,
     "expect.engine": {"probe", "pods"} | BASE,

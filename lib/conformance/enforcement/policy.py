@@ -71,8 +71,8 @@ class Policy:
         )
 
     def filled(self, *, into: str = "", **named: Named) -> Later:
-        """The policies with these values for their placeholders, not yet applied; arguments as of
-        :meth:`apply`."""
+        """Return the policies with these values for their placeholders, not yet applied; arguments
+        as of :meth:`apply`."""
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
@@ -115,8 +115,8 @@ class Policy:
         self._remove(list(self._applied.objects))
 
     def without(self, name: str) -> Later:
-        """The removal, not yet made, of one of the manifest's policies, by the name that it has
-        there."""
+        """Return the removal, not yet made, of one of the manifest's policies, by the name that it
+        has there."""
         return Later(functools.partial(self.withdraw, name))
 
     def withdraw(self, name: str) -> None:
@@ -149,8 +149,8 @@ class Policy:
         return [placeholders.filled_text(obj["metadata"]["name"], known) for obj in objects]
 
     def in_force(self) -> list[str]:
-        """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3),
-        applied 31 s ago``."""
+        """Return what is applied, with its age: ``NetworkPolicy ns/allow-friend
+        (projectcalico.org/v3), applied 31 s ago``."""
         now = time.monotonic()
         times = self._applied.times
         return [
@@ -167,7 +167,8 @@ class Later:
 
 
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
-    """Where policies of these types are enforced: ingress at the target, egress at the source."""
+    """Return where policies of these types are enforced: ingress at the target, egress at the
+    source."""
     specs = [obj.get("spec") or {} for obj in policies if obj["kind"] != TIER]
     types = {
         type_

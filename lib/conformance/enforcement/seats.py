@@ -56,7 +56,7 @@ class Seats:
 
     @property
     def seats(self) -> tuple[Seat, ...]:
-        """All seats: those of one kind in the order of their nodes."""
+        """Return all seats: those of one kind in the order of their nodes."""
         return tuple(
             Seat(space, pod.os, node, pod.pod, pod.address)
             for (space, node), pod in self._pods.items()
@@ -69,7 +69,7 @@ class Seats:
         return {node: pod for (space, node), pod in self._pods.items() if space == BYSTANDERS}
 
     def pod(self, seat: Seat) -> Workload:
-        """The pod that sits there."""
+        """Return the pod that sits there."""
         return self._pods[seat.space, seat.node]
 
     def taken(self) -> list[Decision]:
@@ -81,7 +81,7 @@ class Seats:
         if not self._wishes:
             self._prepare()
             with ThreadPoolExecutor(max_workers=16) as pool:
-                list(pool.map(self._sit, nodes))
+                list(pool.map(self._deploy, nodes))
             order = [(space, node.name) for space in (*SPACES, BYSTANDERS) for node in nodes]
             self._pods = {
                 key: self._pods[key]
@@ -104,7 +104,7 @@ class Seats:
                 account, "some seats of worlds run as it", namespace=self.namespaces[space]
             )
 
-    def _sit(self, node: NodeFacts) -> None:
+    def _deploy(self, node: NodeFacts) -> None:
         """Deploy the pods of a node's seats, and its bystander."""
         wishes = {(space, node.name): self._wish(space, node) for space in self.namespaces}
         self._wishes.update(wishes)

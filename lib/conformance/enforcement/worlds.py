@@ -40,19 +40,21 @@ class WorldFile:
 
     @property
     def part(self) -> str:
-        """The part of its claims that it decides: ``world: order of policies``."""
+        """Return the part of its claims that it decides: ``world: order of policies``."""
         return f"{'edit' if self.world.then else 'world'}: {self.world.name.replace('-', ' ')}"
 
     @property
     def whole_cluster(self) -> bool:
-        """Whether it has an object that no namespace contains, at rest or once it is edited."""
+        """Return whether it has an object that no namespace contains, at rest or once it is
+        edited."""
         return any(
             not obj["metadata"].get("namespace") for one in self._stages for obj in one.objects
         )
 
     @property
     def labels_namespaces(self) -> bool:
-        """Whether its namespaces have other labels than at rest, before or after its edit."""
+        """Return whether its namespaces have other labels than at rest, before or after its
+        edit."""
         return any(space in one.relabelled for one in self._stages for space in worlds.SPACES)
 
     @property
@@ -61,7 +63,7 @@ class WorldFile:
 
     @property
     def replay(self) -> str:
-        """The command that runs it again."""
+        """Return the command that runs it again."""
         path = (
             self.path.relative_to(product.root())
             if self.path.is_relative_to(product.root())
@@ -71,18 +73,18 @@ class WorldFile:
 
 
 def shipped(*, edits: bool) -> list[WorldFile]:
-    """The worlds that the suite has, or its edits of worlds, by name."""
+    """Return the worlds that the suite has, or its edits of worlds, by name."""
     return worlds_in(FOLDER / "edits" if edits else FOLDER)
 
 
 def worlds_in(path: Path) -> list[WorldFile]:
-    """The worlds of a folder by name, or that of a file.  Raises UsageProblem."""
+    """Return the worlds of a folder by name, or that of a file.  Raises UsageProblem."""
     return [read_world(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
 
 
 @cache
 def read_world(path: Path) -> WorldFile:
-    """The world of a file.  Raises UsageProblem."""
+    """Return the world of a file.  Raises UsageProblem."""
     documents = manifest.read(path)
     if len(documents) != 1:
         raise UsageProblem(f"world {path}: expected one YAML document, found {len(documents)}")
@@ -90,8 +92,8 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Why an object of a world could be about other pods than its seats; empty: it is about these
-    alone."""
+    """Return why an object of a world could be about other pods than its seats; empty: it is about
+    these alone."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):
@@ -119,7 +121,7 @@ class _World(Ownership):
     namespaces: tuple[str, ...] = ()
 
     def has_namespace(self, name: str | None) -> bool:
-        """Whether it is one of the world's two, and not only of the run's."""
+        """Return whether it is one of the world's two, and not only of the run's."""
         return name in self.namespaces
 
 

@@ -102,7 +102,7 @@ class Evidence:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
-        """What passes on the nodes of a path's ends while it is tried again."""
+        """Return what passes on the nodes of a path's ends while it is tried again."""
         assert self._again is not None
         retries = Retries(self._again, path)
         trying = self._threads.submit(retries.run)
@@ -186,8 +186,8 @@ class _Look:
         return f"# {source}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
 
     def on_windows(self, node: str) -> Workload:
-        """Where to ask a Windows host: Calico's HostProcess pod, or where that is not there the
-        run's own, made now."""
+        """Return where to ask a Windows host: Calico's HostProcess pod, or where that is not there
+        the run's own, made now."""
         pod = self.calico_pods.get(node)
         if pod is None or FELIX not in _running(pod):
             return self.host(node)
@@ -208,8 +208,8 @@ class _Look:
 
 
 def failing_paths(error: BaseException) -> list[Attempt]:
-    """The paths that a failure is about, the worst first; those of all its observations where it
-    names none."""
+    """Return the paths that a failure is about, the worst first; those of all its observations
+    where it names none."""
     cause: BaseException | None = error
     causes: list[BaseException] = []
     # an error that is kept and raised again can be its own cause
@@ -235,8 +235,8 @@ def choose(paths: Sequence[Attempt]) -> list[Attempt]:
 
 
 def to_capture(paths: Sequence[Attempt]) -> Attempt:
-    """The path whose packets are captured: between two nodes, with a Linux end, where packets can
-    always be seen."""
+    """Return the path whose packets are captured: between two nodes, with a Linux end, where
+    packets can always be seen."""
 
     def lacks(path: Attempt) -> tuple[bool, bool]:
         ends = ends_of(path)
@@ -246,8 +246,8 @@ def to_capture(paths: Sequence[Attempt]) -> Attempt:
 
 
 def seconds_to_read(error: BaseException) -> float:
-    """How much of a log belongs to a failure: since the first attempt of what failed, and what was
-    just before it."""
+    """Return how much of a log belongs to a failure: since the first attempt of what failed, and
+    what was just before it."""
     seen: Sequence[Observation] = getattr(error, "seen", ())
     return (
         time.time() - min(observation.at for observation in seen) + BEFORE

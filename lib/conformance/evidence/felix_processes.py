@@ -31,7 +31,7 @@ class FelixProcesses:
         return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
 
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
-        """The same, and those without such a pod where nothing of it is on the host either.
+        """Return the same, and those without such a pod where nothing of it is on the host either.
 
         Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be
         asked.

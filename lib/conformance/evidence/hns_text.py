@@ -22,8 +22,8 @@ ANY = "any"
 
 
 def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint]) -> str:
-    """The endpoints of these pods among those of a node; where a pod has none, the addresses that
-    have one."""
+    """Return the endpoints of these pods among those of a node; where a pod has none, the addresses
+    that have one."""
     texts = []
     for pod in pods:
         own = [endpoint for endpoint in there if endpoint.address == pod.address]
@@ -41,7 +41,7 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
 
 
 def networks(there: Sequence[HnsNetwork]) -> str:
-    """All networks of a node; subnets and VSIDs are read of pods' networks alone."""
+    """Return all networks of a node; subnets and VSIDs are read of pods' networks alone."""
     lines = []
     for network in there:
         lines.append(

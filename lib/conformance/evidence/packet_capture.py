@@ -57,8 +57,8 @@ class Retries:
 def questions_of_packets(
     hosts: Hosts, path: Attempt, seconds: float, captures: dict[str, Capture]
 ) -> dict[str, Callable[[], str]]:
-    """What to ask the nodes of a path's ends; ``captures`` takes in what Linux nodes captured, by
-    node."""
+    """Return what to ask the nodes of a path's ends; ``captures`` takes in what Linux nodes
+    captured, by node."""
     ends = ends_of(path)
     pods = {end.address for end in ends}
     host = path.target.host if path.target else ""
@@ -85,7 +85,7 @@ def questions_of_packets(
 
 
 def ends_of(path: Attempt) -> list[Workload]:
-    """The pods at a path's ends: the source, and those that may answer."""
+    """Return the pods at a path's ends: the source, and those that may answer."""
     return [path.source, *(path.target.backends[:BACKENDS] if path.target else ())]
 
 

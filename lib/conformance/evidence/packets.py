@@ -17,7 +17,7 @@ FLAGS = ((0x02, "SYN"), (0x10, "ACK"), (0x04, "RST"), (0x01, "FIN"), (0x08, "PSH
 
 
 def pcap(capture: Capture) -> bytes:
-    """The file.  Interfaces have numbers in it, in the order of their names."""
+    """Return the file.  Interfaces have numbers in it, in the order of their names."""
     numbers = {
         name: number
         for number, name in enumerate(

@@ -38,13 +38,13 @@ class ExecTranscript:
         with self._lock, self.file.open("a", encoding="utf-8") as file:
             file.write(text + "\n")
 
-    def of_a_test(self) -> OneTest:
+    def for_test(self) -> TranscriptOfTest:
         """A new one, for one test alone: what another test left under way is never written into
         it."""
-        return OneTest(self)
+        return TranscriptOfTest(self)
 
 
-class OneTest:
+class TranscriptOfTest:
     """What one test asked.  Thread-safe."""
 
     def __init__(self, worker: ExecTranscript) -> None:
@@ -57,7 +57,8 @@ class OneTest:
         self._worker.exec(record)
         output = _output(record)
         if len(output) > KEPT:
-            output = f"{output[:KEPT]}\n  ... {len(output) - KEPT} characters more in {self._worker.file}"
+            more = f"{len(output) - KEPT} characters more in {self._worker.file}"
+            output = f"{output[:KEPT]}\n  ... {more}"
         with self._lock:
             self._lines.append(f"{_head(record)}\n{output}")
 
@@ -71,10 +72,10 @@ class OneTest:
             return "\n".join(self._lines)
 
 
-class Witnessed:
+class RecordingProber:
     """A prober whose every attempt is written into one test's transcript; what broke is, too."""
 
-    def __init__(self, prober: Prober, transcript: OneTest) -> None:
+    def __init__(self, prober: Prober, transcript: TranscriptOfTest) -> None:
         self._prober = prober
         self._transcript = transcript
         self._askings: list[Asking] = []
@@ -90,7 +91,7 @@ class Witnessed:
 
     def asking(self) -> Asking:
         """As :meth:`Prober.asking`; an attempt is written down when its result is taken."""
-        self._askings.append(_WitnessedAsking(self._prober.asking(), self._transcript))
+        self._askings.append(_RecordingAsking(self._prober.asking(), self._transcript))
         return self._askings[-1]
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
@@ -103,10 +104,10 @@ class Witnessed:
             asking.cancel()
 
 
-class _WitnessedAsking:
+class _RecordingAsking:
     """Attempts under way, of which each result is written down when it is taken."""
 
-    def __init__(self, asking: Asking, transcript: OneTest) -> None:
+    def __init__(self, asking: Asking, transcript: TranscriptOfTest) -> None:
         self._asking = asking
         self._transcript = transcript
 

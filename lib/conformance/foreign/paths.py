@@ -105,11 +105,10 @@ def ways_between(
     ports = tuple(dict.fromkeys(filter(None, (target.port, target.backend_port))))
     # behind a Service the source may have been translated
     is_direct = target.path is Addressing.POD_IP
-    address = "" if target.path is Addressing.NAME else target.host
+    external = End(address="" if target.path is Addressing.NAME else target.host)
     for backend in target.backends or (None,):
-        there = ends[backend.uid] if backend else End(address=address)
-        node = backend.node if backend else ""
-        of_its_node = is_direct and source.host_network and source.node == node
+        there = ends[backend.uid] if backend else external
+        of_its_node = is_direct and _is_own_pod(source, backend)
         if not source.host_network or (here.calico and not of_its_node):
             way = Way(direction="egress", end=here, other=there, protocol=name, ports=ports)
             yield _name(source), way
@@ -117,6 +116,11 @@ def ways_between(
             origin = here if is_direct else End()
             way = Way(direction="ingress", end=there, other=origin, protocol=name, ports=ports[-1:])
             yield _name(backend), way
+
+
+def _is_own_pod(source: Workload, pod: Workload | None) -> bool:
+    """Return whether the source is a node, and the pod runs on it."""
+    return source.host_network and pod is not None and pod.node == source.node
 
 
 def end_of(pod: Obj | None, namespace: Obj | None, workload: Workload) -> End:

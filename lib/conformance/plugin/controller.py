@@ -48,8 +48,11 @@ from conformance.run.directory import RunDirectory
 from conformance.run.run import NODE_FACTS
 from conformance.schedule import load, plan
 from conformance.schedule.estimate import token_line
+from conformance.schedule.missing_rights import (
+    claims_blocked_by_missing_rights,
+    lines_about_tests_not_run,
+)
 from conformance.schedule.plan import PlannedTest
-from conformance.schedule.workers import claims_blocked_by_missing_rights, would_not_run
 from conformance.verdicts.attempts import FLAKY, of_planned, silenced
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
 
@@ -497,7 +500,7 @@ class Controller:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if self.run.settings.dry_run:
             others = [test for test in self.outcomes.values() if not test.reason.startswith(SIGN)]
-            for line in would_not_run(others, self.run.settings.lacking):
+            for line in lines_about_tests_not_run(others, self.run.settings.lacking):
                 terminalreporter.write_line(line)
         if not self.report or not self.run.directory:
             return

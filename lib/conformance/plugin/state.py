@@ -19,7 +19,7 @@ from conformance.run.directory import RunDirectory
 from conformance.run.interruption import Interruption
 from conformance.run.provider import Connection, Inspection
 from conformance.run.restoration import Restoration
-from conformance.run.run import Run, permitted, told_by
+from conformance.run.run import Run, permitted, with_external_target
 
 SUITES = "suites"
 """Only a run that names something in there is a conformance run; tests of the library never start a lab."""
@@ -157,7 +157,9 @@ def _worker(config: pytest.Config) -> State:
     worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]
     connection = from_plain(Connection, given["connection"])
     inspection = from_plain(Inspection, given["inspection"])
-    settings = told_by(connection, options.read_settings(config, choice, given["run_id"], worker))
+    settings = with_external_target(
+        connection, options.read_settings(config, choice, given["run_id"], worker)
+    )
     interruption = Interruption()
     config.add_cleanup(interruption.end)
     interruption.begin(worker=True)

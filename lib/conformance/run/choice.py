@@ -24,7 +24,7 @@ class Choice:
 
     @property
     def own_lab(self) -> bool:
-        """Whether this run starts its own lab, and ends it."""
+        """Return whether this run starts its own lab, and ends it."""
         return self.how == "lab"
 
 
@@ -36,7 +36,8 @@ def choose(
     profile: str | None,
     keep: bool,
 ) -> Choice:
-    """The choice that options make.  Raises UsageProblem for contradictions, saying what to do."""
+    """Return the choice that options make.  Raises UsageProblem for contradictions, saying what to
+    do."""
     named = "--kubeconfig" if kubeconfig else "--context" if context else ""
     how: str = cluster or ("kubeconfig" if named else "lab")
     if named and how != "kubeconfig":

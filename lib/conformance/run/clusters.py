@@ -183,8 +183,8 @@ class Clusters:
         )
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Kube:
-        """The Kube of this process, which shares with the run's others how long the API server has
-        been silent."""
+        """Return the Kube of this process, which shares with the run's others how long the API
+        server has been silent."""
         self._run = run
         return self._connected(connection, settings)
 
@@ -304,7 +304,7 @@ def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
 
 
 def access_of(choice: Choice) -> access.Access:
-    """How to reach a cluster that exists already.  Raises UsageProblem."""
+    """Return how to reach a cluster that exists already.  Raises UsageProblem."""
     path = str(choice.kubeconfig) if choice.kubeconfig else None
     return _access(Connection(how=choice.how, label="", kubeconfig=path, context=choice.context))
 

@@ -87,8 +87,8 @@ class RunDirectory:
         return run, run_id
 
     def changed_node(self, name: str) -> bool:
-        """Whether an exclusive test of this run, running or over, had a node, or the whole cluster,
-        to itself."""
+        """Return whether an exclusive test of this run, running or over, had a node, or the whole
+        cluster, to itself."""
         marks = [
             path
             for folder in (self.turns, self.unrestored)
@@ -113,8 +113,8 @@ class RunDirectory:
         fcntl.flock(self._held, fcntl.LOCK_SH)
 
     def epoch(self) -> int:
-        """How many exclusive tests have ended: pods and agents from an earlier epoch have to be
-        looked at again."""
+        """Return how many exclusive tests have ended: pods and agents from an earlier epoch have to
+        be looked at again."""
         return int((self.shared / "epoch").read_text())
 
     def advance_epoch(self) -> int:
@@ -149,8 +149,8 @@ class RunDirectory:
                 raise
 
     def take(self, name: str) -> bool:
-        """Whether no process of the run has taken what this names, and not given it back; it is
-        this one's then."""
+        """Return whether no process of the run has taken what this names, and not given it back; it
+        is this one's then."""
         try:
             (self.watches / name).touch(exist_ok=False)
         except FileExistsError:
@@ -165,7 +165,7 @@ class RunDirectory:
         write_whole(folder / f"{worker}.json", content)
 
     def read(self, folder: Path) -> list[Any]:
-        """What workers have said there that came so far."""
+        """Return what workers have said there that came so far."""
         return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
     def write_node_fact(self, name: str, node: str, fact: Any) -> None:
@@ -205,8 +205,8 @@ class Epoch:
         """Have this called before the first test of each later epoch."""
         self._revalidate.append(revalidate)
 
-    def forget(self, revalidate: Callable[[], object]) -> None:
-        """What it would look at is gone."""
+    def unregister(self, revalidate: Callable[[], object]) -> None:
+        """Call this no more."""
         self._revalidate.remove(revalidate)
 
     def advance(self) -> None:

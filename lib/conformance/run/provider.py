@@ -69,7 +69,7 @@ class Lock(Protocol):
         """Take it, and keep it.  Raises ClusterUnusable."""
 
     def check(self) -> object:
-        """Raises LockLost when this run does not hold it."""
+        """Raise LockLost when this run does not hold it."""
 
     def release(self) -> None:
         """Give it back; harmless when it is not held."""
@@ -101,11 +101,11 @@ class Provider(Protocol):
         tell: Callable[[str], None],
         progress: Callable[[str], None],
     ) -> Lock:
-        """The run's lock, as this process sees it; not yet taken."""
+        """Return the run's lock, as this process sees it; not yet taken."""
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
-        """What runs that died have changed and not put back, and what to do about it; one line
-        each.
+        """Return what runs that died have changed and not put back, and what to do about it; one
+        line each.
 
         For who has just taken the run lock, perhaps from one of them.  Raises SuiteError.
         """

@@ -52,7 +52,7 @@ class Restoration:
         At the run's end (``worker`` is empty) it is tried for long where the API server has gone
         away meanwhile.  One line each, and tests that wait for it go on.  Controller only."""
         run = self.run
-        done = self._tried(worker)
+        done = self._put_back_once(worker)
         deadline = Deadline(run.settings.timings.run.put_back_away)
         patient = not (worker or run.choice.own_lab or run.interrupted)
         while (
@@ -74,7 +74,7 @@ class Restoration:
                 run.progress().tell(
                     "the API server answers again: what this run has changed is put back"
                 )
-                done = self._tried(
+                done = self._put_back_once(
                     worker, check=run.lock().check
                 )  # another run may have done it meanwhile
             except KeyboardInterrupt:  # there is a report all the same, which names what stays
@@ -84,7 +84,7 @@ class Restoration:
             self.unrestored.settle_all(worker, done.problem)
         return done.lines
 
-    def _tried(self, worker: str, *, check: Callable[[], object] = lambda: None) -> PutBack:
+    def _put_back_once(self, worker: str, *, check: Callable[[], object] = lambda: None) -> PutBack:
         run = self.run
         if not run.provider or not run.connection or not run.inspection:
             return PutBack()

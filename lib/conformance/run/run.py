@@ -78,7 +78,7 @@ class Run:
 
     @property
     def shares_machine(self) -> bool:
-        """Whether the cluster is a lab on this machine."""
+        """Return whether the cluster is a lab on this machine."""
         return self.evidence == "lab" and bool(
             self.connection and LOOPBACK.search(self.connection.label)
         )
@@ -91,7 +91,7 @@ class Run:
             return
         try:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
-            self.settings = told_by(self.connection, self.settings)
+            self.settings = with_external_target(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
@@ -182,7 +182,7 @@ class Run:
                 raise ClusterUnusable(left)
 
     def lock(self) -> Lock:
-        """The run's lock, which keeps other runs from disrupting the cluster; taken by the
+        """Return the run's lock, which keeps other runs from disrupting the cluster; taken by the
         controller alone."""
         if self._lock is None:
             if not self.provider or not self.connection:
@@ -210,8 +210,8 @@ class Run:
 
     @property
     def over(self) -> str:
-        """That the time is over in which tests may begin, in one line; empty: it is not, or there
-        is no bound."""
+        """Return that the time is over in which tests may begin, in one line; empty: it is not, or
+        there is no bound."""
         minutes = self.settings.max_minutes
         if minutes is None or time.monotonic() - self.began < minutes * 60:
             return ""
@@ -219,7 +219,7 @@ class Run:
 
     @property
     def lost(self) -> str:
-        """How the lock was lost; empty while it was not."""
+        """Return how the lock was lost; empty while it was not."""
         return self._lock.lost if self._lock else ""
 
     def interrupt(self) -> None:
@@ -234,7 +234,8 @@ class Run:
 
     @property
     def stays(self) -> bool:
-        """Whether what the run made stays there: that is wanted, or goes with the run's own lab."""
+        """Return whether what the run made stays there: that is wanted, or goes with the run's own
+        lab."""
         return self.choice.own_lab or self.settings.keep
 
     def clean_up(self) -> list[str]:
@@ -248,7 +249,7 @@ class Run:
         return Progress(self.settings.timings.run.progress_every, self.uncaptured, self.alive.heard)
 
     def for_worker(self) -> dict[str, Any]:
-        """What a worker needs, as plain values."""
+        """Return what a worker needs, as plain values."""
         return {
             "run": str(self.directory.path) if self.directory else "",
             "run_id": self.settings.run_id,
@@ -273,15 +274,15 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
     return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)
 
 
-def told_by(connection: Connection | None, settings: Settings) -> Settings:
-    """The settings with what the cluster says of itself, where no option said otherwise."""
+def with_external_target(connection: Connection | None, settings: Settings) -> Settings:
+    """Return the settings with what the cluster says of itself, where no option said otherwise."""
     if settings.external_target or not connection or not connection.external_target:
         return settings
     return replace(settings, external_target=external_target(connection.external_target))
 
 
 def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
-    """Raises UsageProblem when there is no node that an option names; empty: none was named."""
+    """Raise UsageProblem when there is no node that an option names; empty: none was named."""
     for name in names:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
@@ -289,7 +290,7 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
 
 
 def check_selector(selector: str, facts: Facts) -> None:
-    """Raises UsageProblem when no node has the labels that ``--node-selector`` names; empty: none
+    """Raise UsageProblem when no node has the labels that ``--node-selector`` names; empty: none
     were named."""
     if selector and not any(matches(selector, node) for node in facts.nodes):
         keys = {wanted.partition("=")[0] for wanted in selector.split(",")}

@@ -35,8 +35,8 @@ class ExclusiveMark:
     """Whether the problem is the whole cluster's, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
-        """Whether what this one concerns is not to be judged in that test's turn: all but the turns
-        of other nodes."""
+        """Return whether what this one concerns is not to be judged in that test's turn: all but
+        the turns of other nodes."""
         return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)

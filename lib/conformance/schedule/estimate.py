@@ -81,8 +81,8 @@ class Estimate:
 
 
 def token_line(ends: float | None, most: int, now: float) -> str:
-    """That a token ends before a run that takes up to ``most`` minutes; empty: it does not, as far
-    as is known."""
+    """Return that a token ends before a run that takes up to ``most`` minutes; empty: it does not,
+    as far as is known."""
     if ends is None or ends >= now + most * 60:
         return ""
     return (

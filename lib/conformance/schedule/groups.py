@@ -39,7 +39,8 @@ class Group:
 
 
 def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
-    """The largest first.  What a person decides is in none unless it is not about this cluster."""
+    """Return the largest first.  What a person decides is in none unless it is not about this
+    cluster."""
     found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for claim in claims.values():
         test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
@@ -65,8 +66,8 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
 
 
 def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
-    """How many claims are not about this cluster, and how many cannot be decided here, in one
-    line."""
+    """Return how many claims are not about this cluster, and how many cannot be decided here, in
+    one line."""
     found = groups(claims, facts, settings)
     elsewhere = sum(len(group.claims) for group in found if group.elsewhere)
     lacking = sum(len(group.claims) for group in found) - elsewhere

@@ -31,7 +31,8 @@ def busy(
 
 
 def note(measured: Sequence[Mapping[str, float]]) -> str:
-    """How far behind the machine was, by what each worker measured; empty: it was in time."""
+    """Return how far behind the machine was, by what each worker measured; empty: it was in
+    time."""
     behind = max((one["behind"] for one in measured), default=0.0)
     given, excused = (int(sum(one[name] for one in measured)) for name in ("given", "excused"))
     if behind < FELT and not given:

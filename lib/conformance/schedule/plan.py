@@ -52,19 +52,19 @@ class PlannedTest:
 
     @property
     def about_windows(self) -> bool:
-        """Whether it says anything about Windows: it needs a node, and its parts do not speak of
-        Linux alone."""
+        """Return whether it says anything about Windows: it needs a node, and its parts do not
+        speak of Linux alone."""
         return self.needs.windows > 0 and any(
             part.about_windows for part in self.parts or (ClaimPart(claim=""),)
         )
 
     def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
-        """The claims it decides, each once."""
+        """Return the claims it decides, each once."""
         return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))
 
 
 def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
-    """What each part of a test asks for."""
+    """Return what each part of a test asks for."""
     found = []
     for part in parts:
         claim = catalog[part.claim]
@@ -90,7 +90,8 @@ def prospect_of(
 def _hindered(
     test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Why a test cannot run although it says something about this cluster, and what to do."""
+    """Return why a test cannot run although it says something about this cluster, and what to
+    do."""
     beyond = [why for use, why in BEYOND_NAMESPACES.items() if use in test.uses]
     if settings.namespaces_prefix and beyond:
         role = "disruptive" if "disruption" in test.uses else "standard"
@@ -112,7 +113,7 @@ def _hindered(
 
 
 def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
-    """Why a test may not change what it does, and how to allow it."""
+    """Return why a test may not change what it does, and how to allow it."""
     whole = _whole(changing)
     if changing and settings.not_disruptive and not settings.disruptive:
         return settings.not_disruptive, "give the run that right"
@@ -134,7 +135,7 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
 def _too_wide(
     changing: Sequence[Isolation], facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Why what changes the whole cluster is refused, and what to do.
+    """Return why what changes the whole cluster is refused, and what to do.
 
     On a node that is not covered nobody would see what it does, and many nodes are longer away than
     patience lasts."""
@@ -158,8 +159,8 @@ def _too_wide(
 
 
 def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
-    """Why nothing is changed any more: the user's credentials end before it could be put back.  And
-    what to do."""
+    """Return why nothing is changed any more: the user's credentials end before it could be put
+    back.  And what to do."""
     timings = settings.timings
     ends = settings.token_ends
     node = timings.windows.felix_restart + timings.windows.pod_ready
@@ -179,8 +180,8 @@ def _whole(changing: Sequence[Isolation]) -> bool:
 
 
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
-    """Which right the user lacks for a test, and how to get it; disruption that nobody asked for
-    needs none."""
+    """Return which right the user lacks for a test, and how to get it; disruption that nobody asked
+    for needs none."""
     asked = settings.disruptive or settings.not_disruptive
     for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
         if use in settings.lacking and (asked or use != "disruption"):
@@ -194,15 +195,15 @@ def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
 
 
 def writes_calico_policies(facts: Facts, settings: Settings) -> bool:
-    """Whether Calico policies can be written here: by the API, or with calicoctl."""
+    """Return whether Calico policies can be written here: by the API, or with calicoctl."""
     return CALICO_V3 in (facts.calico_apis.value or ()) or settings.calicoctl is not None
 
 
 def by_kubernetes(
     tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings
 ) -> str:
-    """Which claims Kubernetes' form of a Calico policy decided, since that cannot be written here;
-    empty: none."""
+    """Return which claims Kubernetes' form of a Calico policy decided, since that cannot be written
+    here; empty: none."""
     if writes_calico_policies(facts, settings):
         return ""
     there = set(ran)
@@ -220,7 +221,7 @@ def by_kubernetes(
 def _lack(
     needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool
 ) -> tuple[str, str] | None:
-    """What is missing and how to get it; host access is found out when the pods are made."""
+    """Return what is missing and how to get it; host access is found out when the pods are made."""
     apis = facts.calico_apis
     lacks = (
         (
@@ -275,7 +276,7 @@ def _too_few_nodes(needs: Needs, facts: Facts, settings: Settings) -> tuple[str,
 def assign_exclusivity(
     tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings
 ) -> list[Exclusivity]:
-    """The turn of each test, the same in every process.
+    """Return the turn of each test, the same in every process.
 
     Node-exclusive tests take one Windows node of each build, dealt out over those of the build, or
     covered Linux nodes, at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it
@@ -306,8 +307,8 @@ def assign_exclusivity(
 
 
 def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
-    """The nodes that a test of this number gets: one covered node of each Windows build, or covered
-    Linux nodes.
+    """Return the nodes that a test of this number gets: one covered node of each Windows build, or
+    covered Linux nodes.
 
     It begins with another each time.
     """
@@ -322,7 +323,7 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
 
 
 def check_disruptable(name: str, facts: Facts) -> None:
-    """Raises UsageProblem when no claim wants a node of that one's system to itself; empty: none
+    """Raise UsageProblem when no claim wants a node of that one's system to itself; empty: none
     was named."""
     systems = {
         isolation.os

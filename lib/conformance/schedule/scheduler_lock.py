@@ -44,12 +44,12 @@ class Exclusivity:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that it does something to, in that order."""
+        """Return the nodes that it does something to, in that order."""
         return (self.node, *self.also) if self.node else ()
 
     @property
     def exclusive(self) -> bool:
-        """Whether something may not run beside it."""
+        """Return whether something may not run beside it."""
         return self.kind in ("node", "cluster")
 
     def __str__(self) -> str:
@@ -207,7 +207,7 @@ class ReadWriteGate:
         return list(taken.values())
 
     def _take(self, name: str, taken: dict[str, int]) -> bool:
-        """Whether nobody has it, so that it is ``taken`` now."""
+        """Return whether nobody has it, so that it is ``taken`` now."""
         descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -250,6 +250,6 @@ def _sign(descriptor: int, who: str) -> None:
 
 
 def _holder(descriptor: int) -> str:
-    """The exclusive test that signed a lock's file last; who shares a lock does not, since that
-    would take longer."""
+    """Return the exclusive test that signed a lock's file last; who shares a lock does not, since
+    that would take longer."""
     return os.pread(descriptor, 4096, 0).decode(errors="replace") or "tests under way"

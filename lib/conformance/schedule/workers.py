@@ -1,8 +1,7 @@
-"""What bounds a run: what a worker costs on each covered node (``-n auto``), and the rights that
-its user lacks.
+"""How many workers a cluster bears: what each costs on each covered node (``-n auto``).
 
 The kubelet's max-pods, EKS' addresses of the VPC, the one IPAM block of a Windows node (of which
-four addresses are reserved) and memory limit a node.  What cannot be read bounds nothing.
+four addresses are reserved) and memory limit a node. What cannot be read limits nothing.
 """
 
 import re
@@ -11,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.facts.rights import RBAC_ROLES
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
-from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.pods.coverage import Covered
 from conformance.settings import Workers
-from conformance.verdicts.claims import TestOutcome
 
 BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
 """Where IPAMBlock is served: the first by default, the second where Calico's CRDs are native v3."""
@@ -100,7 +96,7 @@ def workers_for(
     files: int | None = None,
     prepared: int = 0,
 ) -> tuple[int, str]:
-    """How many workers ``-n auto`` starts, and why in one line.
+    """Return how many workers ``-n auto`` starts, and why in one line.
 
     Each has pods on every covered node, so that the node with the least room decides.  ``busy``:
     what keeps the machine of the run's own lab busy, where more workers would only make the lab
@@ -142,8 +138,8 @@ def workers_for(
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
-    """What a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only ``number``;
-    empty: nothing."""
+    """Return what a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only
+    ``number``; empty: nothing."""
     if given <= number:
         return ""
     return (
@@ -154,7 +150,7 @@ def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
 
 
 def _requested(container: Obj, resource: str) -> str:
-    """How much of a resource a container asks of its node."""
+    """Return how much of a resource a container asks of its node."""
     return str(((container.get("resources") or {}).get("requests") or {}).get(resource) or "0")
 
 
@@ -183,40 +179,3 @@ def _unallocated(kube: Kube) -> dict[str, int]:
                 free[node] += len(spec.get("unallocated") or ())
         return dict(free)
     return {}
-
-
-def claims_blocked_by_missing_rights(
-    lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]
-) -> list[str]:
-    """One note per kind of test that did not run, with every right that is missing, and the role
-    that grants them."""
-    notes = []
-    for use, rights in lacking.items():
-        claims = dict.fromkeys(
-            result.claim
-            for test in tests
-            for result in test.results
-            if result.verdict is ClaimVerdict.NOT_RUN and rights[0] in result.reason
-        )
-        if claims:
-            notes.append(
-                f"the run's user may not {'; '.join(rights)}: this costs {', '.join(claims)}; "
-                f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
-            )
-    return notes
-
-
-def would_not_run(tests: Sequence[TestOutcome], lacking: Mapping[str, Sequence[str]]) -> list[str]:
-    """For a dry run: a line for each reason why tests would not run there; every right that is
-    missing is named."""
-    reasons: dict[str, list[TestOutcome]] = {}
-    for test in tests:
-        if test.verdict in (ClaimVerdict.NOT_RUN, ClaimVerdict.NOT_APPLICABLE):
-            reasons.setdefault("; ".join(filter(None, (test.reason, test.remedy))), []).append(test)
-    lines = []
-    for told, those in reasons.items():
-        head = f"dry run: {counted(len(those), 'test')} would not run"
-        claims = dict.fromkeys(result.claim for test in those for result in test.results)
-        rights = [f"{head}: {note}" for note in claims_blocked_by_missing_rights(lacking, those)]
-        lines += rights or [f"{head} ({', '.join(claims) or 'no claim'}): {told}"]
-    return lines

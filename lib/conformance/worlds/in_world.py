@@ -130,14 +130,14 @@ class InWorld(Session):
             if different:
                 self.ground.clear()
                 self._at_rest("before the difference is looked for again")
-                self._again(stage, different)
+                self._ask_again(stage, different)
         finally:
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
         opened = {one.key for one in asked if one.outcome.held and one.want}
         past = [one for one in past if one.key in opened and not one.want]
-        self._say([*asked, *past], because, edited=stage is not self.world)
+        self._report([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking -------------------------------------------------------------------------------
 
@@ -154,12 +154,12 @@ class InWorld(Session):
         ]
 
     def _at_rest(self, when: str) -> None:
-        """Raises ControlBroken where a pair is not open without policies."""
+        """Raise ControlBroken where a pair is not open without policies."""
         paths = [
             self._path(one, self._rule(one, agree=1), want=True)
             for one in self._cells(self.world, every=True)
         ]
-        wrong = next((one for one in self._ask(paths) if not one.held), None)
+        wrong = next((one for one in self._ask_paths(paths) if not one.held), None)
         if wrong is None:
             return
         if isinstance(wrong.standing, Broken):
@@ -188,30 +188,23 @@ class InWorld(Session):
         cells = self._cells(world)
         seats = self.ground.seats
         self._show(world)
-        before = {one.key: one.cell.expected for one in past}
-        changed = {
-            _key(cell)
-            for cell in cells
-            if before.get(_key(cell), cell.expected) is not cell.expected
-        }
+        changed = _changed(cells, past)
         opens = [
             cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
         ]
-        opening = self._asked(opens, agree=1)
-        if not all(one.outcome.held for one in opening):
-            # what agrees with the past says nothing before the change was observed
-            return [one for one in opening if not one.outcome.held]
+        # what agrees with the past says nothing before the change was observed
+        if unseen := _not_held(self._ask_cells(opens, agree=1)):
+            return unseen
         if past:
             self._rest(seats.latency)
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
-        asked = self._asked(cells, agree=agree)
-        closing = [one for one in asked if not one.want and one.key in changed]
-        if unseen := [one for one in closing if not one.outcome.held]:
+        asked = self._ask_cells(cells, agree=agree)
+        closing = [one for one in _closed(asked) if one.key in changed]
+        if unseen := _not_held(closing):
             return unseen
-        closed = self._closed(asked, closing, agree)
-        rows = [one.row for one in (closing if past else closed) if one.row]
-        agreed = began + max((row[0].at for row in rows), default=0.0)
+        closed = self._closed_cells(asked, closing, agree)
+        agreed = began + _last_agreement(closing if past else closed)
         if not past:
             seats.latencies.append(agreed)
         opened = [one for one in asked if one.want]
@@ -219,7 +212,7 @@ class InWorld(Session):
             opened = self._past_barrier(opened, began, max(agreed, 2 * seats.latency))
         return [*closed, *opened]
 
-    def _closed(
+    def _closed_cells(
         self, asked: Sequence[CellResult], closing: Sequence[CellResult], agree: int
     ) -> list[CellResult]:
         """Return the closed cells.
@@ -227,11 +220,11 @@ class InWorld(Session):
         Where ``closing`` ones closed late, the others are asked again: what was observed of
         these may be of before the change.
         """
-        closed = [one for one in asked if not one.want]
+        closed = _closed(asked)
         if not any(one.is_late for one in closing):
             return closed
         left = [one.cell for one in closed if one not in closing]
-        return [*closing, *self._asked(left, agree=agree)]
+        return [*closing, *self._ask_cells(left, agree=agree)]
 
     def _past_barrier(
         self, opened: Sequence[CellResult], began: float, barrier: float
@@ -243,11 +236,11 @@ class InWorld(Session):
         early = [one for one in opened if one.row and began + one.row[-OPEN].at < barrier]
         if early:
             self._rest(barrier)
-        again = self._asked([one.cell for one in early])
+        again = self._ask_cells([one.cell for one in early])
         return [*(one for one in opened if one not in early), *again]
 
     def _rest(self, seconds: float) -> None:
-        """Wait until so many have passed since the newest change."""
+        """Wait until this much time has passed since the newest change."""
         rest = seconds - (self.clock.monotonic() - self.ground.at)
         if rest > 0:
             hold(
@@ -259,46 +252,40 @@ class InWorld(Session):
                 clock=self.clock,
             )
 
-    def _again(self, world: World, different: Sequence[CellResult]) -> None:
+    def _ask_again(self, world: World, different: Sequence[CellResult]) -> None:
         """Ask cells that differ once more, from rest."""
         self._show(world)
-        found = self._asked([one.cell for one in different], held=True)
+        found = self._ask_cells([one.cell for one in different], held=True)
         for one, again in zip(different, found, strict=True):
             one.again = again.outcome
 
     def _show(self, world: World) -> None:
         self.context.sink.attach("policies in force", self.ground.show(world))
 
-    def _asked(
+    def _ask_cells(
         self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False
     ) -> list[CellResult]:
         """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials
         have to last."""
         if not cells:
             return []
-        ring = self._witnesses()
-        controls = {
-            id(cell): (ring[cell.source.node][0], ring[cell.destination.node][1]) for cell in cells
-        }
-        paths = []
-        for cell in cells:
-            want = cell.expected is Verdict.ALLOWED
-            rule = self._rule(cell, agree=agree or (OPEN if want and not held else 0), held=held)
-            path = self._path(cell, rule, want=want)
-            path.later = want
-            path.controls = () if want else tuple((control,) for control in controls[id(cell)])
-            paths.append(path)
+        ring = self._bystander_ring()
+        controls = [(ring[cell.source.node][0], ring[cell.destination.node][1]) for cell in cells]
+        paths = [self._cell_path(cell, agree=agree, held=held) for cell in cells]
+        for path, (before, after) in zip(paths, controls, strict=True):
+            path.controls = () if path.want else ((before,), (after,))
         witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
-        outcomes = self._ask([*paths, *witnesses])
+        outcomes = self._ask_paths([*paths, *witnesses])
         lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
-        for cell, outcome in zip(cells, outcomes, strict=False):
-            is_lost = any(id(control) in lost for control in controls[id(cell)])
-            if isinstance(outcome.standing, Wrong) and is_lost:
-                outcome.standing = BrokenControl(outcome.standing.why)
-        return [CellResult(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=False)]
+        asked = [CellResult(*pair) for pair in zip(cells, outcomes, strict=False)]
+        for one, around in zip(asked, controls, strict=True):
+            standing = one.outcome.standing
+            if isinstance(standing, Wrong) and lost & set(map(id, around)):
+                one.outcome.standing = BrokenControl(standing.why)
+        return asked
 
-    def _ask(self, paths: Sequence[Path]) -> list[Outcome]:
-        """How each path ends, unless pods or policies of others explain it."""
+    def _ask_paths(self, paths: Sequence[Path]) -> list[Outcome]:
+        """Return the end of each path, unless pods or foreign policies explain it."""
         if not paths:
             return []
         wanted = [path.attempt for path in paths if path.want]
@@ -329,6 +316,14 @@ class InWorld(Session):
         excuses.excuse(self, outcomes)
         return outcomes
 
+    def _cell_path(self, cell: Cell, *, agree: int, held: bool) -> Path:
+        """Return the path that decides a cell under policies."""
+        want = cell.expected is Verdict.ALLOWED
+        rule = self._rule(cell, agree=agree or (OPEN if want and not held else 0), held=held)
+        path = self._path(cell, rule, want=want)
+        path.later = want
+        return path
+
     def _path(self, cell: Cell, rule: Rule, *, want: bool) -> Path:
         source = self.ground.seats.pod(cell.source)
         target = self.ground.seats.pod(cell.destination)
@@ -343,9 +338,10 @@ class InWorld(Session):
         return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
-        """What decides a cell; ``agree``: so many tries alone, with no time between them."""
+        """Return what decides a cell; ``agree``: that many tries alone, with no time between
+        them."""
         source = self.ground.seats.pod(cell.source)
-        rule = self._between(source, self.ground.seats.pod(cell.destination))
+        rule = self._rule_between(source, self.ground.seats.pod(cell.destination))
         give_up = self.timings.of(source.os).tcp_give_up
         if held:
             return rule.for_single_packets(give_up) if cell.protocol == "UDP" else rule
@@ -354,27 +350,27 @@ class InWorld(Session):
         )  # as bystanders are given up
         return replace(rule, agree=agree, agree_span=0.0) if agree else rule
 
-    def _between(self, *ends: Workload) -> Rule:
+    def _rule_between(self, *ends: Workload) -> Rule:
         patience = [self.timings.of(end.os) for end in ends]
         return Rule.of(patience[0], patience, within=max(one.policy_effect for one in patience))
 
-    def _witnesses(self) -> dict[str, tuple[Path, Path]]:
-        """Node to the paths from its bystander to the next node's, and to it from the one
-        before."""
+    def _bystander_ring(self) -> dict[str, tuple[Path, Path]]:
+        """Return for each node the path from its bystander to the next node's, and the path to
+        it."""
         there = list(self.ground.seats.bystanders.values())
         ring = []
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
             attempt = self.attempt(pod, following.tcp(ECHO_PORT))
-            ring.append(Path(attempt, True, replace(self._between(pod, following), agree=1)))
+            ring.append(Path(attempt, True, replace(self._rule_between(pod, following), agree=1)))
         return {pod.node: (ring[number], ring[number - 1]) for number, pod in enumerate(there)}
 
     # --- saying -------------------------------------------------------------------------------
 
-    def _say(self, asked: Sequence[CellResult], because: str, *, edited: bool) -> None:
-        """Say of each cell what it decides for its claim; raises the worst."""
+    def _report(self, asked: Sequence[CellResult], because: str, *, edited: bool) -> None:
+        """Keep what each cell decides for its claim, and raise the worst."""
         found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
         for one, verdict, reason in found:
-            self._keep(one, verdict, reason.partition("\n")[0])
+            self._keep_decisions(one, verdict, reason.partition("\n")[0])
         self.context.sink.record(
             "seconds until policies had closed what they close", round(self.ground.seats.latency, 3)
         )
@@ -391,12 +387,12 @@ class InWorld(Session):
                 raise one.outcome.standing.error
         if unsure:
             raise ControlBroken(
-                self._told(unsure[0], UNSURE, because),
+                self._message(unsure[0], UNSURE, because),
                 unsure[0].outcome.label,
                 unsure[0].outcome.seen,
             )
 
-    def _keep(self, one: CellResult, verdict: ClaimVerdict, reason: str) -> None:
+    def _keep_decisions(self, one: CellResult, verdict: ClaimVerdict, reason: str) -> None:
         """Keep what a cell decides for its claim."""
         attempt = one.outcome.path.attempt
         seen = decisions_about(
@@ -411,17 +407,17 @@ class InWorld(Session):
         self.context.sink.keep([replace(each, claim=one.cell.claim) for each in seen])
 
     def _violation(self, wrong: Sequence[tuple[CellResult, str]], because: str) -> Nonconformance:
-        """The error about cells that are wrong, each with the reason."""
+        """Return the error about cells that are wrong, each with the reason."""
         first, reason = wrong[0]
         cells = [one for one, _ in wrong]
         so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule
         every = [seen for one in cells for seen in one.outcome.seen]
-        error = Nonconformance(self._told(first, so, because, cells[1:]), every)
+        error = Nonconformance(self._message(first, so, because, cells[1:]), every)
         error.paths = [one.outcome.path.attempt for one in cells]
         return error
 
     def _verdict(self, one: CellResult, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
-        """What a cell decides, and why."""
+        """Return what a cell decides, and why."""
         outcome = one.outcome
         again = one.again
         cell = one.cell
@@ -444,10 +440,10 @@ class InWorld(Session):
             )
         return verdict, f"{outcome.reason}: {NOT_HONOURED if held_again else one.rule}"
 
-    def _told(
+    def _message(
         self, one: CellResult, so: str, because: str, also: Sequence[CellResult] = ()
     ) -> Explanation:
-        """The whole message about one cell."""
+        """Return the whole message about a cell."""
         outcome = one.outcome
         attempt = one.outcome.path.attempt
         further = {"world": f"{self.world.name} (its policies are attached)"}
@@ -475,8 +471,8 @@ class InWorld(Session):
 
 
 def differs(outcome: Outcome) -> bool:
-    """Whether the newest tries agree that a path is open in the place of closed, or the other way
-    round."""
+    """Return whether the newest tries agree that a path is open instead of closed, or vice
+    versa."""
     newest = outcome.seen[-AGREED:]
     agreed = len(newest) == AGREED and all(
         as_wanted(seen, not outcome.path.want) for seen in newest
@@ -484,6 +480,28 @@ def differs(outcome: Outcome) -> bool:
     return isinstance(outcome.standing, Wrong) and agreed
 
 
+def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
+    """Return the cells whose expectation differs from the one before an edit."""
+    before = {one.key: one.cell.expected for one in past}
+    return {
+        _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
+    }
+
+
+def _closed(asked: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells that are to be closed."""
+    return [one for one in asked if not one.want]
+
+
+def _not_held(asked: Sequence[CellResult]) -> list[CellResult]:
+    return [one for one in asked if not one.outcome.held]
+
+
+def _last_agreement(asked: Sequence[CellResult]) -> float:
+    """Return the seconds until the last of these paths was as expected; 0: none was asked."""
+    return max((one.row[0].at for one in asked if one.row), default=0.0)
+
+
 def _key(cell: Cell) -> Key:
-    """What a cell is known by before an edit and after it."""
+    """Return what identifies a cell before an edit and after it."""
     return cell.source.address, cell.destination.address, cell.protocol, cell.port

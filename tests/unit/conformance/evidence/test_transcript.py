@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.evidence.transcript import ExecTranscript, Witnessed
+from conformance.evidence.transcript import ExecTranscript, RecordingProber
 from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
@@ -74,8 +74,8 @@ def prober() -> Any:
 def test_a_result_is_written_down_when_it_is_taken_and_with_when_it_began(
     prober: Any, tmp_path: Path
 ) -> None:
-    own = ExecTranscript(tmp_path / "file").of_a_test()
-    asking = Witnessed(prober, own).asking()
+    own = ExecTranscript(tmp_path / "file").for_test()
+    asking = RecordingProber(prober, own).asking()
     asking.begin([attempt(80), attempt(81)])
     assert own.text() == ""
     asking.next(1.0)
@@ -89,14 +89,14 @@ def test_what_a_test_left_under_way_is_cancelled_at_its_end_and_is_in_no_transcr
     prober: Any, tmp_path: Path
 ) -> None:
     worker = ExecTranscript(tmp_path / "file")
-    first, second = worker.of_a_test(), worker.of_a_test()
-    witnessed = Witnessed(prober, first)
+    first, second = worker.for_test(), worker.for_test()
+    witnessed = RecordingProber(prober, first)
     asking = witnessed.asking()
     asking.begin([attempt(80)])
     witnessed.end()
     assert prober.cancelled == 1
     assert asking.next(0.0) is None
-    Witnessed(prober, second).observe([attempt(81)])
+    RecordingProber(prober, second).observe([attempt(81)])
     assert first.text() == ""
     assert "10.0.0.1:81/tcp" in second.text()
 
@@ -105,7 +105,7 @@ def test_a_literal_command_is_in_its_tests_transcript_and_in_the_workers_file(
     tmp_path: Path,
 ) -> None:
     worker = ExecTranscript(tmp_path / "file")
-    own, other = worker.of_a_test(), worker.of_a_test()
+    own, other = worker.for_test(), worker.for_test()
     record = ExecRecord(
         at=0.0, seconds=0.1, namespace="n", pod="p", container="c", argv=("nc", "-vz"), exit_code=0,
         stdout=b"open\n", stderr=b"",

@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import UsageProblem
 from conformance.run.clusters import OUTSIDE
 from conformance.run.provider import Connection
-from conformance.run.run import told_by
+from conformance.run.run import with_external_target
 from conformance.settings import Settings, external_target
 
 LAB = Connection(how="lab", label="", external_target="198.51.100.10")
@@ -30,16 +30,21 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def test_a_lab_names_its_own_unless_an_option_does() -> None:
-    assert told_by(LAB, Settings()).external_target == ("198.51.100.10", 80)
-    assert told_by(LAB, Settings(external_target=("192.0.2.1", 443))).external_target == (
+    assert with_external_target(LAB, Settings()).external_target == ("198.51.100.10", 80)
+    assert with_external_target(
+        LAB, Settings(external_target=("192.0.2.1", 443))
+    ).external_target == (
         "192.0.2.1",
         443,
     )
 
 
 def test_a_cluster_that_names_none_has_none() -> None:
-    assert told_by(Connection(how="kubeconfig", label=""), Settings()).external_target is None
-    assert told_by(None, Settings()).external_target is None
+    assert (
+        with_external_target(Connection(how="kubeconfig", label=""), Settings()).external_target
+        is None
+    )
+    assert with_external_target(None, Settings()).external_target is None
 
 
 def test_it_is_read_from_the_line_by_which_a_lab_says_that_it_is_ready() -> None:

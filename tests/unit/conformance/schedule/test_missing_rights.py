@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.model.claim import ClaimResult, ClaimVerdict
-from conformance.schedule.workers import would_not_run
+from conformance.schedule.missing_rights import lines_about_tests_not_run
 from conformance.verdicts.claims import TestOutcome
 
 RIGHTS = (
@@ -26,7 +26,7 @@ def test_every_missing_right_is_named_with_its_role() -> None:
     forbidden = ended(
         "a", "VXLAN-10", f"the run's user may not {RIGHTS[0]} and 1 rights more", "bind a role"
     )
-    assert would_not_run([forbidden], LACKING) == [
+    assert lines_about_tests_not_run([forbidden], LACKING) == [
         f"dry run: 1 test would not run: the run's user may not {'; '.join(RIGHTS)}: this costs VXLAN-10; "
         "bind the role of manifests/rbac/disruptive.yaml"
     ]
@@ -38,11 +38,16 @@ def test_each_other_reason_is_one_line_with_what_to_do() -> None:
         ended(f"t{n}", f"BGP-{n}", "it is about mode bgp", verdict=ClaimVerdict.NOT_APPLICABLE)
         for n in (1, 2)
     ]
-    assert would_not_run([*not_here, flag], LACKING) == [
+    assert lines_about_tests_not_run([*not_here, flag], LACKING) == [
         "dry run: 2 tests would not run (BGP-1, BGP-2): it is about mode bgp",
         "dry run: 1 test would not run (RST-3): it changes something beyond the run's own namespaces; allow that",
     ]
 
 
 def test_what_runs_is_not_named() -> None:
-    assert would_not_run([ended("c", "DEMO-1", "", verdict=ClaimVerdict.CONFIRMED)], LACKING) == []
+    assert (
+        lines_about_tests_not_run(
+            [ended("c", "DEMO-1", "", verdict=ClaimVerdict.CONFIRMED)], LACKING
+        )
+        == []
+    )
