@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
 from conformance.facts.windows_troubles import windows_troubles
+from conformance.model.by_key import by_key
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.coverage import Covered, unlike_covered
@@ -20,38 +21,52 @@ SHOWN = 3
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
-    """For pytest's header: six lines, and notes.  ``whole``: also which nodes are covered and which claims left out."""
+    """For pytest's header: six lines, and notes.
+
+    ``whole``: also which nodes are covered and which claims left out.
+    """
     label = run.connection.label if run.connection else "none"
-    text = [f"cluster: {label} (chosen by {run.choice.why})"]
-    if run.facts:
-        coverage = coverage_lines(run.facts, run.settings)
-        text += facts_lines(run.facts, whole=whole)
-        if whole:
-            text += [
-                *coverage,
-                *groups.lines(catalog(), run.facts, run.settings),
-                *parts_elsewhere(run.facts),
-            ]
-        else:
-            text += [
-                groups.counted_line(catalog(), run.facts, run.settings),
-                *(line for line in coverage if line.startswith("note: ")),
-            ]
-        policies = run.inspection.policies.lines if run.inspection else []
-        text += [f"note: {line}" for line in (*assumptions(run.facts), *policies)]
-    if busy := load.busy():
-        late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
-        text.append(
-            f"note: this machine is busy ({busy}): {late} may be late, "
-            "and budgets are stretched by what is measured"
-        )
-    if not run.settings.workers.watch:
-        text.append(f"note: {NO_WATCH}")
-    if run.workers:
-        text.append(f"workers: {run.workers}")
-    if run.directory:
-        text.append(f"run: {run.settings.run_id}, reports in {run.directory.path}")
-    return text
+    busy = load.busy()
+    late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
+    text = [
+        f"cluster: {label} (chosen by {run.choice.why})",
+        *(_of_facts(run, run.facts, whole=whole) if run.facts else ()),
+        f"note: this machine is busy ({busy}): {late} may be late, "
+        "and budgets are stretched by what is measured"
+        if busy
+        else "",
+        "" if run.settings.workers.watch else f"note: {NO_WATCH}",
+        f"workers: {run.workers}" if run.workers else "",
+        f"run: {run.settings.run_id}, reports in {run.directory.path}" if run.directory else "",
+    ]
+    return list(filter(None, text))
+
+
+def _of_facts(run: Run, facts: Facts, *, whole: bool) -> list[str]:
+    """Return the lines about the cluster, and which claims are about other clusters."""
+    coverage = coverage_lines(facts, run.settings)
+    claims = (
+        [*coverage, *groups.lines(catalog(), facts, run.settings), *parts_elsewhere(facts)]
+        if whole
+        else [
+            groups.counted_line(catalog(), facts, run.settings),
+            *(line for line in coverage if line.startswith("note: ")),
+        ]
+    )
+    policies = run.inspection.policies.lines if run.inspection else []
+    notes = (f"note: {line}" for line in (*assumptions(facts), *policies))
+    return [*facts_lines(facts, whole=whole), *claims, *notes]
+
+
+def assumed_versions(settings: Settings) -> list[str]:
+    """Return the versions of Calico that the user named in place of what is found."""
+    named = {
+        "judged as Calico {}, by --calico-version": settings.calico_version,
+        "Windows nodes judged as Calico {}, by --windows-calico-version": (
+            settings.windows_calico_version
+        ),
+    }
+    return [text.format(version) for text, version in named.items() if version]
 
 
 def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
@@ -180,10 +195,7 @@ def _edition(facts: Facts) -> list[str]:
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
-    nodes: dict[str, list[str]] = {}
-    for node, fact in facts.calico_on_nodes.items():
-        if fact.value:
-            nodes.setdefault(fact.value, []).append(node)
+    nodes = by_key((fact.value, node) for node, fact in facts.calico_on_nodes.items() if fact.value)
     versions = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
     line = (
         f"nodes run different versions of Calico ({versions}): claims about Windows are judged by "
@@ -232,9 +244,7 @@ def planes(facts: Facts) -> str:
 def dsr(facts: Facts) -> str:
     """``on``, or ``on (windows-2022), unknown (windows-2019)``: what kube-proxy was told on the Windows nodes."""
     words = {True: "on", False: "off", None: "unknown"}
-    found: dict[str, list[str]] = {}
-    for node in facts.by_os("windows"):
-        found.setdefault(words[node.dsr.value], []).append(node.name)
+    found = by_key((words[node.dsr.value], node.name) for node in facts.by_os("windows"))
     if len(found) < 2:
         return next(iter(found), "unknown")
     return ", ".join(f"{word} ({', '.join(names)})" for word, names in found.items())

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.model.by_key import by_key
 from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.counted import counted
@@ -110,7 +111,7 @@ def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Compari
             line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])
         ),
         facts=(
-            *_other_facts(old.facts, new.facts),
+            *_differing(_flat(old.facts), _flat(new.facts)),
             *_other_versions(old, new),
             *_other_suites(old, new),
         ),
@@ -256,10 +257,9 @@ def _other_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[str]:
                 yield f"{new.claim.id}: {what} {sign}: {', '.join(sorted(several - {''}))}"
 
 
-def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
-    before = _flat(old)
-    now = _flat(new)
-    for name in [*now, *(item for item in before if item not in now)]:
+def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each name whose text is another."""
+    for name in {**now, **before}:
         if before.get(name) != now.get(name):
             yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
 
@@ -401,9 +401,7 @@ def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[st
 
 def _by_claim(turned: Sequence[Turned]) -> list[str]:
     """A line for each claim, with the parts and builds of it that turned so, and one for claims that say the same."""
-    found: dict[str, list[Turned]] = {}
-    for one in turned:
-        found.setdefault(one.claim, []).append(one)
+    found = by_key((one.claim, one) for one in turned)
     alike: dict[str, list[str]] = {}
     for first, *others in found.values():
         places = counted(len(others), "part", "parts and builds") if len(others) > NAMED else None
