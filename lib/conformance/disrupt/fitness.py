@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from conformance.disrupt.felix import NAMESPACES
 from conformance.errors import MissingCapability
-from conformance.kube.client import FIELD_MANAGER, Kube, Obj
+from conformance.kube.client import FIELD_MANAGER, Kube
+from conformance.kube.fields import list_at, mapping_at, value_at
 
 CALICO_NODES = ("calico-node", "calico-node-windows")
 FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
@@ -36,10 +37,11 @@ def refuse_other_managers(kube: Kube) -> None:
     for api in FELIX_CONFIGURATIONS:
         if not kube.discovery.serves(api, "FelixConfiguration"):
             continue
-        found = kube.find(api, "FelixConfiguration", "default") or {"metadata": {}}
-        for entry in found["metadata"].get("managedFields") or []:
+        found = kube.find(api, "FelixConfiguration", "default")
+        for entry in list_at(found, "metadata", "managedFields"):
             manager = str(entry.get("manager") or "")
-            if manager != FIELD_MANAGER and not manager.startswith(ALLOWED) and _owns(entry):
+            owns = value_at(entry, "fieldsV1", *VNI) is not None
+            if owns and manager != FIELD_MANAGER and not manager.startswith(ALLOWED):
                 raise MissingCapability(
                     f"{manager} manages vxlanVNI of FelixConfiguration default ({api}), and would revert it",
                     f"suspend {manager} for the run, or take vxlanVNI out of what it applies",
@@ -49,8 +51,7 @@ def refuse_other_managers(kube: Kube) -> None:
 def _daemonsets(kube: Kube) -> Iterator[str]:
     for namespace in NAMESPACES:
         for name in CALICO_NODES:
-            found = kube.find("apps/v1", "DaemonSet", name, namespace)
-            status = (found or {}).get("status") or {}
+            status = mapping_at(kube.find("apps/v1", "DaemonSet", name, namespace), "status")
             wanted = int(status.get("desiredNumberScheduled") or 0)
             for count, word in (("numberReady", "ready"), ("updatedNumberScheduled", "up to date")):
                 have = int(status.get(count) or 0)
@@ -62,20 +63,10 @@ def _statuses(kube: Kube) -> Iterator[str]:
     if not kube.discovery.serves(STATUS, "TigeraStatus"):
         return
     for obj in kube.objects(STATUS, "TigeraStatus"):
-        for condition in (obj.get("status") or {}).get("conditions") or []:
+        for condition in list_at(obj, "status", "conditions"):
             kind = condition.get("type")
             on = condition.get("status") == "True"
             if (kind in ("Degraded", "Progressing") and on) or (kind == "Available" and not on):
                 said = condition.get("message") or condition.get("reason") or "no message"
                 word = kind if on else f"not {kind}"
                 yield f"TigeraStatus {obj['metadata']['name']} is {word}: {' '.join(str(said).split())}"
-
-
-def _owns(entry: Obj) -> bool:
-    """Whether an entry of managedFields has the VNI."""
-    fields = entry.get("fieldsV1") or {}
-    for step in VNI:
-        if step not in fields:
-            return False
-        fields = fields[step]
-    return True

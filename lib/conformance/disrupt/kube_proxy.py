@@ -8,13 +8,14 @@ started, and there are releases that never do (kubernetes/kubernetes#135802).
 
 from collections.abc import Callable
 
+from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.journal.journalling import Journalling
 from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, pod_state
-from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.timing import SYSTEM_CLOCK, Clock
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
@@ -61,22 +62,20 @@ class KubeProxy:
         uids = {item["metadata"]["uid"] for item in before}
         for item in before:
             self._journal.delete_owned_pod(pod_reference(item), why)
-        settled = until(
-            lambda: [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids],
-            lambda pods: any(map(is_ready, pods)),
+
+        def missing() -> list[str]:
+            new = [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids]
+            states = [f"{item['metadata']['name']} {pod_state(item)}" for item in new]
+            return [] if any(map(is_ready, new)) else states or ["no pod"]
+
+        until_nothing_is_missing(
+            missing,
             within=self._patience.pod_ready,
             every=self._patience.poll_every,
             description=f"a new kube-proxy on node {node} is ready",
+            late=f"kube-proxy on node {node} is not back",
             clock=self._clock,
         )
-        if not settled.converged:
-            states = (
-                "; ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in settled.last)
-                or "no pod"
-            )
-            raise EnvironmentBroken(
-                f"kube-proxy on node {node} is not back in {settled.seconds:.0f} s: {states}"
-            )
 
     def _pods(self, node: str) -> list[Obj]:
         found = [

@@ -7,7 +7,7 @@ and that is verified by traffic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import HNS_NETWORK, NetworkStays, Procedure
@@ -49,8 +49,10 @@ class VniChange:
     """From Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
     """Has kube-proxy on a Windows node start anew."""
-    now: DemoPods | None = None
-    delivery: Delivery | None = None
+    now: DemoPods = field(init=False)
+    """Pods as they were found last; from :meth:`prepare` on."""
+    delivery: Delivery = field(init=False)
+    """From :meth:`deliver` on."""
     changed: int | None = None
     """The VNI before, while something may have to be put back."""
 
@@ -72,7 +74,7 @@ class VniChange:
             raise EnvironmentBroken(
                 f"before anything is changed the VNI is {configured}, and Windows nodes use {_told(found)}"
             )
-        self.expect.controls([*self._paths, *self.services(self._demo_pods)], because=because)
+        self.expect.controls([*self._paths, *self.services(self.now)], because=because)
 
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then have a new pod networked on every Windows node.
@@ -86,9 +88,7 @@ class VniChange:
         for node in self.windows:
             HNS_NETWORK.note(self.journal, node)
         self.changed = self.vni.configured()
-        self.delivery = self.vni.deliver(
-            vni, linux=self._demo_pods.linux_nodes, windows=self.windows
-        )
+        self.delivery = self.vni.deliver(vni, linux=self.now.linux_nodes, windows=self.windows)
         self.new_pods()
         self.expect.context.sink.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
         self.expect.context.sink.attach(
@@ -102,7 +102,7 @@ class VniChange:
         Where every Windows node took the new VNI and traffic passes, the limitation is gone, and
         the report is told so.
         """
-        delivery = self._delivered
+        delivery = self.delivery
         found = self._vsids()
         if set(found.values()) == {delivery.vni}:
             self.expect.matrix(
@@ -114,8 +114,7 @@ class VniChange:
             )
             return
         self._demand(found, delivery.before, because)
-        demo_pods = self._demo_pods
-        self.expect.matrix(open=demo_pods.among, closed=demo_pods.between, because=because)
+        self.expect.matrix(open=self.now.among, closed=self.now.between, because=because)
         self._across()
 
     def follow_the_procedure(self, *, because: str) -> None:
@@ -128,7 +127,7 @@ class VniChange:
             try:
                 self.procedure.new_network(node)
             except (MissingCapability, NetworkStays) as refused:
-                delivery = self._delivered
+                delivery = self.delivery
                 raise EnvironmentBroken(
                     f"{first_line(refused)}; the HNS network of node {node} keeps VSID {delivery.before}, the VNI is "
                     f"{delivery.vni}; what is not put back after the test:  pytest --restore"
@@ -141,7 +140,7 @@ class VniChange:
     def heals(self, *, because: str) -> None:
         """Windows has a network with the new VNI, all paths are open, and so are Services and
         DNS."""
-        self._demand(self._vsids(), self._delivered.vni, because)
+        self._demand(self._vsids(), self.delivery.vni, because)
         self.expect.matrix(open=self._paths, because=because)
         self._serve(because)
 
@@ -160,27 +159,15 @@ class VniChange:
         ]
         if wrong:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
-        self.vni.delivered(before, linux=self._demo_pods.linux_nodes, windows=self.windows)
+        self.vni.delivered(before, linux=self.now.linux_nodes, windows=self.windows)
         self.now = self.demo_pods()
         because = f"VNI {before} is back on every node, as before the test"
         self.expect.controls(self._paths, because=because)
         self._serve(because)
 
     @property
-    def _demo_pods(self) -> DemoPods:
-        if self.now is None:
-            raise EnvironmentBroken("the story of the VNI was not prepared")
-        return self.now
-
-    @property
-    def _delivered(self) -> Delivery:
-        if self.delivery is None:
-            raise EnvironmentBroken("no VNI was delivered")
-        return self.delivery
-
-    @property
     def _paths(self) -> list[Pair]:
-        return [*self._demo_pods.between, *self._demo_pods.among, *self._demo_pods.across]
+        return [*self.now.between, *self.now.among, *self.now.across]
 
     def _serve(self, because: str) -> None:
         """Services and names work from Windows pods, if need be after their nodes' kube-proxy has
@@ -189,7 +176,7 @@ class VniChange:
         Raises ControlBroken, EnvironmentBroken: no document says that they survive the
         procedure.
         """
-        pairs = self.services(self._demo_pods)
+        pairs = self.services(self.now)
         if not pairs:
             return
         try:
@@ -209,7 +196,7 @@ class VniChange:
                 )
                 self.expect.context.sink.record("kube-proxies started anew", float(len(revived)))
             self.expect.context.sink.attach("Services that stayed dead", str(dead))
-            self.expect.controls(self.services(self._demo_pods), because=because)
+            self.expect.controls(self.services(self.now), because=because)
 
     def _alive(self, pairs: Sequence[Pair]) -> bool:
         """Whether these paths to Services work, for one node at a time."""
@@ -227,7 +214,7 @@ class VniChange:
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
         """Every Windows node has this VSID; those that have not are decided each on its own.
         Raises Nonconformance."""
-        delivery = self._delivered
+        delivery = self.delivery
         claims = ", ".join(self.expect.context.claims) or "no claim"
         heads = {
             node: f"{claims}  HNS network of pods of node {node}  expected VSID {wanted}, observed "
@@ -238,9 +225,7 @@ class VniChange:
         if not heads:
             return
         for pod in {
-            server.node: server
-            for server in self._demo_pods.windows_servers
-            if server.node in heads
+            server.node: server for server in self.now.windows_servers if server.node in heads
         }.values():
             self.expect.context.decided(None, pod, ClaimVerdict.VIOLATED, heads[pod.node], "read")
         node, head = next(iter(heads.items()))
@@ -255,9 +240,7 @@ class VniChange:
         """Windows to Windows across nodes: no document says what becomes of it, so it is
         recorded only."""
         # By what tells who answers, since a bare connection may be anybody's.
-        attempts = [
-            self.expect.attempt(source, target) for source, target in self._demo_pods.across
-        ]
+        attempts = [self.expect.attempt(source, target) for source, target in self.now.across]
         for seen in self.expect.prober.observe(attempts):
             self.expect.context.sink.record(
                 "windows to windows across nodes", message.summary([seen])

@@ -293,6 +293,36 @@ def held_by(kube: Kube, run: str) -> Obj | None:
     return found if found is not None and holds(found, run) else None
 
 
+def is_silent(
+    kube: Kube, run: str, lease: Obj, *, seconds: float, every: float, clock: Clock
+) -> bool:
+    """Watch for so many seconds whether a run leaves its run lock as it is."""
+    version = version_of(lease)
+
+    def renewed() -> bool:
+        now = held_by(kube, run)
+        return now is None or version_of(now) != version
+
+    return not until(
+        renewed,
+        bool,
+        within=seconds,
+        every=every,
+        description=f"run {run} renews its run lock",
+        clock=clock,
+    ).converged
+
+
+def lasts(lease: Obj) -> float:
+    """Return for how many seconds a lease lasts without renewal."""
+    return float(lease["spec"].get("leaseDurationSeconds") or 0)
+
+
+def version_of(lease: Obj) -> tuple[str, str]:
+    """Return uid and version of a lease."""
+    return str(lease["metadata"]["uid"]), str(lease["metadata"]["resourceVersion"])
+
+
 def _change(verb: Any, why: str, body: Obj) -> Change:
     return Change(verb=verb, target=RUN_LOCK, why=why, body=body, cluster_scoped_or_foreign=True)
 

@@ -126,26 +126,17 @@ def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
     """Where an object is read and put back: as it was noted, or where Calico stores it while its
     API server is away.
 
-    Raises EnvironmentBroken as :func:`stored`, ApiRefused.
+    Raises EnvironmentBroken where it is neither reached nor stored where this suite could write,
+    ApiRefused.
     """
-    if not kube.discovery.serves(target.api_version, target.kind):
-        return stored(kube, target, f"{target.api_version} is not served")
-    try:
-        read(kube, target, within=within)
-    except EnvironmentBroken as error:
-        return stored(kube, target, error)
-    return target
-
-
-def stored(kube: Kube, target: ObjectRef, why: object) -> ObjectRef:
-    """Where a target is stored, given why it is not to be reached as Calico's API server serves it.
-
-    Raises EnvironmentBroken when it is not Calico's, or is not stored where this suite could write.
-    """
-    if (
-        target.api_version != SERVED
-        or target.kind not in KINDS
-        or not kube.discovery.serves(STORED, target.kind)
-    ):
+    why: object = f"{target.api_version} is not served"
+    if kube.discovery.serves(target.api_version, target.kind):
+        try:
+            read(kube, target, within=within)
+            return target
+        except EnvironmentBroken as error:
+            why = error
+    is_calicos = target.api_version == SERVED and target.kind in KINDS
+    if not is_calicos or not kube.discovery.serves(STORED, target.kind):
         raise EnvironmentBroken(f"{target.label} is out of reach: {why}")
     return replace(target, api_version=STORED)

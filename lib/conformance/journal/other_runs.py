@@ -11,14 +11,14 @@ from contextlib import suppress
 
 from conformance.errors import SuiteError
 from conformance.journal import liveness
-from conformance.journal.lease import held_by
+from conformance.journal.lease import held_by, is_silent, lasts
 from conformance.journal.liveness import Life
 from conformance.journal.mark import believed
 from conformance.journal.record import Entry
 from conformance.journal.store import entries_of, journals
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import RUN_LABEL
-from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.timing import SYSTEM_CLOCK, Clock
 
 VNI = ("spec", "vxlanVNI")
 LOOK_EVERY = 1.0
@@ -99,15 +99,9 @@ class OtherRuns:
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:
             return life is Life.ALIVE
-        version = lease["metadata"]["resourceVersion"]
-        return until(
-            lambda: held_by(self._kube, run),
-            lambda now: now is None or now["metadata"]["resourceVersion"] != version,
-            within=float(lease["spec"].get("leaseDurationSeconds") or 0),
-            every=LOOK_EVERY,
-            description=f"run {run} renews its run lock",
-            clock=self._clock,
-        ).converged
+        return not is_silent(
+            self._kube, run, lease, seconds=lasts(lease), every=LOOK_EVERY, clock=self._clock
+        )
 
 
 def _node(entry: Entry) -> str:

@@ -2,8 +2,7 @@
 deadline."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.client import Kube, Obj
@@ -18,38 +17,31 @@ PAUSE = 0.5
 """s.  Between two tries."""
 
 
-@dataclass(frozen=True)
-class _Later(Generic[T]):
-    """The outcome of one try: a result, or an error that may be temporary."""
-
-    result: T | None = None
-    error: ApiRefused | ApiUnreachable | None = None
-
-
 def retry(
     act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK
 ) -> T:
     """The result of ``act``, which must be safe to do twice.
 
-    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds,
-    ApiRefused at once when it refuses for good.
+    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused
+    at once when it refuses for good.
     """
+    results: list[T] = []
 
-    def attempt() -> _Later[T]:
+    def attempt() -> ApiRefused | ApiUnreachable | None:
+        """Return the error, if it may be temporary."""
         try:
-            return _Later(result=act())
+            results.append(act())
         except ApiGone:
             raise  # it does not come back for this run; the next one puts back
-        except ApiUnreachable as error:
-            return _Later(error=error)
-        except ApiRefused as error:
-            if error.code < 500 and error.code != 429:
+        except (ApiUnreachable, ApiRefused) as error:
+            if isinstance(error, ApiRefused) and error.code < 500 and error.code != 429:
                 raise
-            return _Later(error=error)
+            return error
+        return None
 
     settled = until(
         attempt,
-        lambda one: one.error is None,
+        lambda error: error is None,
         within=within,
         every=PAUSE,
         description=f"{description} is done",
@@ -58,9 +50,9 @@ def retry(
     if not settled.converged:
         raise EnvironmentBroken(
             f"{description}: not done after {counted(len(settled.answers), 'try', 'tries')} "
-            f"in {settled.seconds:.0f} s: {settled.last.error}"
-        ) from settled.last.error
-    return settled.last.result  # type: ignore[return-value]
+            f"in {settled.seconds:.0f} s: {settled.last}"
+        ) from settled.last
+    return results[0]
 
 
 def read(kube: Kube, target: ObjectRef, *, within: float) -> Obj | None:

@@ -453,9 +453,7 @@ def _take_from_files(configuration: Any) -> None:
 
 
 def tls(configuration: Any) -> ssl.SSLContext:
-    """Return the TLS context for new connections."""
-    if ready := getattr(configuration, "tls", None):
-        return ready  # type: ignore[no-any-return]
+    """Return the TLS context that a configuration describes."""
     context = ssl.create_default_context(
         cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data
     )

@@ -356,19 +356,16 @@ class Kube:
         ``patience``: s from its beginning to its end; that of a watch ends then.
         """
         timeout = (self.timings.api_connect, patience)
-        headers = self.headers()
-        if body is not None:
-            headers["Content-Type"] = content_type
-        answers.deadline(self.timings.api_connect + patience)
-        answer = self._api.call_api(
-            method, url, header_params=headers, body=body, _request_timeout=timeout
-        )
-        if answer.status == 401 and self.renew_credentials(headers.get("Authorization", "")):
-            headers |= self.headers()
-            answers.deadline(self.timings.api_connect + patience)
+        content = {} if body is None else {"Content-Type": content_type}
+        for again in (True, False):
+            headers = self.headers() | content
+            answers.deadline(sum(timeout))
             answer = self._api.call_api(
                 method, url, header_params=headers, body=body, _request_timeout=timeout
             )
+            used = headers.get("Authorization", "")
+            if not (again and answer.status == 401 and self.renew_credentials(used)):
+                break
         return answer
 
     def path(

@@ -51,8 +51,8 @@ def run(
         number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)
     }
     code: int | None = None
-    problem = ""
     retryable = True
+    problem = "no connection"
     try:
         channel = channels.connect(
             kube,
@@ -72,14 +72,11 @@ def run(
         finally:
             channel.shutdown()
         code, lost = channels.exit_status(bytes(heard[channels.ERROR]))
-        if code is None:
-            problem = problem or lost
-            retryable = retryable and channels.COULD_NOT_START not in lost
-        else:
-            problem = ""  # the status arrived; how the connection ended afterwards does not matter
+        retryable = retryable and channels.COULD_NOT_START not in lost
+        # Once the status has arrived, it does not matter how the connection ended.
+        problem = (problem or lost) if code is None else ""
     except ExecBroken as broken:
         problem = str(broken)
-        retryable = broken.retryable
         raise
     finally:
         seconds = time.monotonic() - begin

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from conformance.errors import SuiteError, UsageProblem
 from conformance.journal import liveness
 from conformance.journal.cordon import LIFTED, cordoned_by
-from conformance.journal.lease import held_by
+from conformance.journal.lease import held_by, is_silent, lasts, version_of
 from conformance.journal.liveness import Life
 from conformance.journal.mark import unmark
 from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored, restore
@@ -25,7 +25,7 @@ from conformance.kube.ownership import (
 )
 from conformance.model.change import ObjectRef
 from conformance.settings import Timings
-from conformance.timing import SYSTEM_CLOCK, Clock, hold
+from conformance.timing import SYSTEM_CLOCK, Clock
 from conformance.undo.cleanup import clean_up
 from conformance.undo.leftovers import LEASE, Leftovers, leftovers
 
@@ -154,7 +154,7 @@ class Recovery:
     def life(self, lease: Obj) -> Life:
         """What is known of a lease's holder, with what watching has shown: for who takes the run
         lock to recover."""
-        return Life.DEAD if _version(lease) in self._silent else liveness.of_maker(lease)
+        return Life.DEAD if version_of(lease) in self._silent else liveness.of_maker(lease)
 
     def recover(
         self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None
@@ -212,24 +212,24 @@ class Recovery:
         ``at_least``: seconds that it is watched, even if it lasts less.
         """
         lease = held_by(self.kube, run)
-        if lease is None or _version(lease) in self._silent:
+        if lease is None or version_of(lease) in self._silent:
             return True
-        seconds = max(at_least, float(lease["spec"].get("leaseDurationSeconds") or 0))
+        seconds = max(at_least, lasts(lease))
         self._tell(
             f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock"
         )
-        watched = hold(
-            lambda: held_by(self.kube, run),
-            lambda now: now is not None and _version(now) == _version(lease),
+        silent = is_silent(
+            self.kube,
+            run,
+            lease,
             seconds=seconds,
             every=self.timings.run.lock_poll,
-            description=f"run {run} is silent",
             clock=self._clock,
         )
-        if watched.converged:
-            self._silent.add(_version(lease))
+        if silent:
+            self._silent.add(version_of(lease))
             self._given_up.add(run)
-        return watched.converged or watched.last is None
+        return silent or held_by(self.kube, run) is None
 
     def _journal(self, one: Leftovers, result: Recovered, check: Callable[[], object]) -> None:
         if not one.journal:
@@ -293,7 +293,3 @@ class Recovery:
         else:
             result.lines.append(done)
         self._tell(done)
-
-
-def _version(lease: Obj) -> tuple[str, str]:
-    return str(lease["metadata"]["uid"]), str(lease["metadata"]["resourceVersion"])

@@ -157,7 +157,7 @@ def test_a_watch_that_is_too_old_lists_again(kube: Kube, api: Any, fakes: Any) -
     assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
 
 
-NAMELESS = ({"metadata": {}}, {"kind": "Pod"}, {"metadata": None}, "text", None)
+NAMELESS: tuple[Any, ...] = ({"metadata": {}}, {"kind": "Pod"}, {"metadata": None}, "text", None)
 
 
 @pytest.mark.parametrize("nameless", NAMELESS, ids=str)
