@@ -44,6 +44,11 @@ def _marked(obj: Obj) -> Obj:
     return {**obj, "metadata": meta}
 
 
+def _has_content(storage: str, obj: Obj) -> bool:
+    """Return whether an object is a namespace that is not emptied yet."""
+    return storage == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
 def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
     """Return an object with ``meta`` as it is after a delete that waits; None for no change.
 
@@ -59,7 +64,7 @@ def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
     if "generation" in meta and not deleting:
         meta["generation"] += 1
     changed = {**obj, "metadata": meta}
-    if storage == "namespaces":
+    if storage == "namespaces" and not deleting:
         changed["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         del meta["deletionGracePeriodSeconds"]
     return changed
@@ -140,6 +145,8 @@ class Lifecycle:
         self._check_preconditions(obj, options, group)
         self._check_deletable(strategy, obj, options, plural, group)
         meta = dict(obj["metadata"])
+        if "deletionTimestamp" in meta and _has_content(storage, obj):
+            return obj, False
         grace = strategy.grace_seconds(obj, options.grace_period_seconds)
         finalizers = list(meta.get("finalizers") or ())
         if options.propagation == "Foreground" and FOREGROUND not in finalizers:
@@ -225,7 +232,7 @@ class Lifecycle:
             "deletionTimestamp" not in meta
             or meta.get("finalizers")
             or meta.get("deletionGracePeriodSeconds")
-            or (storage == "namespaces" and (obj.get("spec") or {}).get("finalizers"))
+            or _has_content(storage, obj)
         ):
             return False
         self._store.remove(storage, (meta.get("namespace", ""), meta["name"]))

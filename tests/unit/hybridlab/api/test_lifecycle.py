@@ -158,6 +158,34 @@ def test_a_namespace_stays_terminating_until_its_content_is_gone(run: Any) -> No
     run(scenario)
 
 
+def test_a_namespace_that_ends_already_is_returned_unchanged_whatever_the_propagation(
+    run: Any,
+) -> None:
+    """Kubernetes v1.34.4, registry/core/namespace/storage/storage.go, Delete.
+
+    ``if len(namespace.Spec.Finalizers) != 0 { return namespace, false, nil }``
+    """
+
+    async def scenario(api: Any) -> None:
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "demo"}})
+        held = {"metadata": {"name": "held", "finalizers": ["x/y"]}}
+        await api.create("/api/v1/namespaces/demo/configmaps", held)
+        await api.call("DELETE", "/api/v1/namespaces/demo")
+        await until(api, "/api/v1/namespaces/demo", lambda found: "conditions" in found["status"])
+        before = await api.get("/api/v1/namespaces/demo")
+        for policy in ("Foreground", "Background", "Orphan"):
+            answer = await api.call(
+                "DELETE", "/api/v1/namespaces/demo", {"propagationPolicy": policy}
+            )
+            assert (answer.code, answer.body) == (200, before)
+        await api.patch(
+            "/api/v1/namespaces/demo/configmaps/held", {"metadata": {"finalizers": None}}
+        )
+        await gone(api, "/api/v1/namespaces/demo")
+
+    run(scenario)
+
+
 def test_every_namespace_has_its_account_and_the_certificate(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.create("/api/v1/namespaces", {"metadata": {"name": "demo"}})
