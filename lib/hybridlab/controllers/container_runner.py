@@ -125,6 +125,8 @@ class ContainerRunner:
         """
         again = self._stopping.is_set()
         self._stopping.set()
+        for restart in self._stops:  # a hook that runs for it runs anew, as in the kubelet
+            restart.cancel()
         if self.state.running_since is not None:
             self._event("Killing", f"Stopping container {self.state.name}")
         if not self.state.id:
@@ -346,10 +348,15 @@ class ContainerRunner:
 
     def _restart(self, why: str) -> None:
         self._event("Killing", why)
-        grace = float(self._pod["spec"].get("terminationGracePeriodSeconds", 30))
-        task = asyncio.create_task(self._context.runtime.stop(self.state.id, grace=grace))
+        task = asyncio.create_task(self._stop_to_restart(self.state.id))
         self._stops.add(task)
         task.add_done_callback(self._stops.discard)
+
+    async def _stop_to_restart(self, container: str) -> None:
+        """Stop a container after its preStop hook, as killContainer of the kubelet does."""
+        grace = float(self._pod["spec"].get("terminationGracePeriodSeconds", 30))
+        left = await self._pre_stop(grace)
+        await self._context.runtime.stop(container, grace=left)
 
     def _ended(self, result: ContainerExit, since: str) -> Ended:
         never_started = result.reason == "ContainerCannotRun"

@@ -577,6 +577,13 @@ def recorded(cluster: Cluster) -> list[Any]:
     return seen
 
 
+def restarting(cluster: Cluster) -> Callable[[], Awaitable[bool]]:
+    async def killing() -> bool:
+        return bool(await cluster.events("Killing"))
+
+    return killing
+
+
 async def gone(cluster: Cluster) -> None:
     async def none() -> bool:
         return not (await cluster.client.list("pods", "default"))[0]
@@ -622,6 +629,60 @@ def test_a_pre_stop_hook_that_fails_says_so_and_one_that_sleeps_leaves_two_secon
         await gone(cluster)
         assert asyncio.get_running_loop().time() - began >= 1
         assert seen == [2.0]
+
+    in_cluster(scenario)
+
+
+def test_a_pre_stop_hook_runs_before_a_restart_by_a_failed_liveness_probe() -> None:
+    """Kubernetes, "Container Lifecycle Hooks", PreStop.
+
+    "This hook is called immediately before a container is terminated due to an API request or
+    management event such as a liveness/startup probe failure, preemption, resource contention and
+    others."
+    """
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.runtime.probe_answer = lambda spec: (
+            spec.argv == ("bye",) or len(cluster.runtime.started) > 1
+        )
+        seen = recorded(cluster)
+        probe = {"exec": {"command": ["lively"]}, "periodSeconds": 1, "failureThreshold": 1}
+        hook = {"preStop": {"exec": {"command": ["bye"]}}}
+        await cluster.client.create(
+            "pods",
+            pod(
+                terminationGracePeriodSeconds=7,
+                container={"livenessProbe": probe, "lifecycle": hook},
+            ),
+        )
+        await cluster.pod_when(
+            "web", lambda found: is_ready(found) and first(found)["restartCount"]
+        )
+        asked, hooked, grace = seen[:3]
+        assert (asked.argv, hooked.argv, hooked.timeout) == (("lively",), ("bye",), 7.0)
+        assert hooked.container == cluster.runtime.started[0].id
+        assert 6.0 < grace < 7.0
+
+    in_cluster(scenario)
+
+
+def test_a_pod_that_ends_runs_the_pre_stop_hook_of_a_restart_under_way_anew() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.runtime.probe_answer = lambda spec: False
+        probe = {"exec": {"command": ["lively"]}, "periodSeconds": 1, "failureThreshold": 1}
+        hook = {"preStop": {"sleep": {"seconds": 2}}}
+        await cluster.client.create(
+            "pods",
+            pod(
+                terminationGracePeriodSeconds=9,
+                container={"livenessProbe": probe, "lifecycle": hook},
+            ),
+        )
+        await cluster.running("web")
+        seen = recorded(cluster)
+        await cluster.until(restarting(cluster))
+        await gone(cluster)
+        assert [round(grace) for grace in seen if isinstance(grace, float)] == [7]
 
     in_cluster(scenario)
 
