@@ -6,7 +6,7 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries
+.PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries e2e-specs
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
 .PHONY: check-oracle check-mutations docs changelog
@@ -22,6 +22,7 @@ help:
 	@echo 'make suite         only the Python environment of the suite, in $(VENV)'
 	@echo 'make env           the same with what its own tests need'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
+	@echo "make e2e-specs     Kubernetes' own policy specs on a lab, as a table (needs Go, 15 minutes)"
 	@echo 'make clean         remove what these made'
 
 conformance: machine suite nftables check-conformance
@@ -204,6 +205,12 @@ kube-binaries:
 	  -o $(KUBEBUILDER_ASSETS)/etcd go.etcd.io/etcd/server/v3
 	cd tools/kube-binaries/kubernetes && $(GO) build -mod=readonly -trimpath -ldflags '-s -w $(KUBE_VERSION_FLAGS)' \
 	  -o $(KUBEBUILDER_ASSETS)/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
+
+# Netpol, built from its Go module, with Linux and with Windows pods of a lab; tests/contract/specs says more.
+e2e-specs: export CGO_ENABLED = 0
+e2e-specs: export GO := $(GO)
+e2e-specs: suite nftables
+	$(BIN)/python -m tests.contract.specs.run
 
 clean:
 	rm -rf $(VENV) .tox .kube-binaries .mypy_cache .ruff_cache .pytest_cache

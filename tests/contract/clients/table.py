@@ -102,10 +102,11 @@ class Row:
 
 
 @contextmanager
-def lab(folder: Path) -> Iterator[Path]:
-    """Run a lab of the default profile; yield its kubeconfig."""
+def lab(folder: Path, profile: str = "default") -> Iterator[Path]:
+    """Run a lab of a profile; yield its kubeconfig."""
     kubeconfig = folder / "lab.yaml"
-    command = [sys.executable, "-m", "hybridlab", "up", "--kubeconfig", str(kubeconfig)]
+    command = [sys.executable, "-m", "hybridlab", "up", "--profile", profile]
+    command += ["--kubeconfig", str(kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
