@@ -88,13 +88,11 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -> Iterator[Lab]:
-    """Start one, as it is or patched, and end it."""
+def lab(folder: Path, overrides: tuple[str, ...], tap: str, *, profile: str) -> Iterator[Lab]:
+    """Start a lab, with a tap where one is named, and end it."""
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
-    start = (
-        [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
-    )
+    start = [str(Path(__file__).with_name("tapped_lab.py")), tap]
     sets = [word for override in overrides for word in ("--set", override)]
     log = folder / "lab.log"
     with log.open("wb") as out:
@@ -108,7 +106,7 @@ def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -
         ready, _, _ = select.select([reading], [], [], READY_WITHIN)
         if not ready or not os.read(reading, 4096):
             raise RuntimeError(
-                f"the lab {profile} {overrides} {patch} did not start: {log.read_text(errors='replace')}"
+                f"the lab {profile} {overrides} {tap} did not start: {log.read_text(errors='replace')}"
             )
         yield Lab(path)
     finally:

@@ -26,7 +26,7 @@ DEFAULT = "default"
 OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit",
+    "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "tap", "faults", "edit",
     "on_service", "claims", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
     "known", "exit",
 }  # fmt: skip
@@ -51,8 +51,8 @@ class Row:
     """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()
     """``hybridlab up --set``."""
-    patch: str = ""
-    """Name of a patch of the lab's own code (patched_lab.py), and its way where it has several."""
+    tap: str = ""
+    """Name of a tap (``taps/table.py``), and its way where it has several."""
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
@@ -96,7 +96,7 @@ class Row:
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:
         """What decides which lab it runs on."""
-        return (self.profile, self.set, self.patch)
+        return (self.profile, self.set, self.tap)
 
     @property
     def long(self) -> bool:

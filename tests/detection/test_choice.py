@@ -32,7 +32,7 @@ def test_a_changed_row_comes_before_all_others_on_one_node_and_then_on_the_other
 @pytest.mark.parametrize(
     ("path", "layers"),
     [
-        ("lib/hybridlab/faults/zone_gate.py", {"dns"}),
+        ("lib/hybridlab/faults/dns.py", {"dns"}),
         ("lib/hybridlab/calico/felix_queue.py", {"policy"}),
         ("lib/conformance/expect/engine/decide.py", set(TABLE.layers)),
         ("tests/detection/runner.py", set(TABLE.layers)),

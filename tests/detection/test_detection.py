@@ -1,7 +1,8 @@
-"""Each claim says what the table in rows/ says of it: on a healthy lab, and on every lab that is wrong on purpose.
+"""Each claim says what the table in rows/ says of it: on a healthy lab, and on every lab that is
+wrong on purpose.
 
-The rows take minutes and are run by ``pytest tests/detection -m detection`` only; what is checked of the table itself
-is cheap.
+The rows take minutes and are run by ``pytest tests/detection -m detection`` only; what is checked
+of the table itself is cheap.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from tests.detection import (
     reading_edits,
     runner,
 )
-from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
+from tests.detection.taps.table import FAULTS as ROWS_OWN
+from tests.detection.taps.table import PUTS
 from tests.plugin import parts
 
 ROOT = Path(__file__).parents[2]
 TABLE = read()
-FAULTS = fault_types()
+FAULTS = fault_types() | ROWS_OWN
 EDITS = (
     cluster_edits.EDITS | ipam_edits.EDITS | bgp_edits.EDITS | life_edits.EDITS | reading_edits.EDITS
     | policies_of_others.EDITS
@@ -61,7 +63,7 @@ class Labs:
             folder = self._folder / f"lab-{self._count}"
             folder.mkdir()
             self._lab = self._stack.enter_context(
-                runner.lab(folder, row.set, row.patch, profile=row.profile)
+                runner.lab(folder, row.set, row.tap, profile=row.profile)
             )
             self._key = row.lab
         return self._lab
@@ -92,7 +94,7 @@ def test_every_claim_says_what_its_row_expects(
         if row.edit:
             edit, *node = row.edit.split()
             wrong.enter_context(EDITS[edit](api, *node))
-        healthy = not (row.faults or row.edit or row.patch or row.set or row.on_service)
+        healthy = not (row.faults or row.edit or row.tap or row.set or row.on_service)
         outcome = runner.run(
             where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only,
             watch=healthy or "standing_watch" in row.only,
@@ -137,15 +139,16 @@ NARROW = {
     "bgp-v3.32-as-shipped",
     "two-versions",
 }
-"""Profiles that differ from others in what their rows ask of them alone; docs/modes-table.md promises nothing of them.  On
-the first three nothing passes to or from Windows pods of other nodes, so that a whole run waits for an hour."""
+"""Profiles that differ from others in what their rows ask of them alone; docs/modes-table.md
+promises nothing of them.  On the first three nothing passes to or from Windows pods of other
+nodes, so that a whole run waits for an hour."""
 
 
 def test_every_profile_with_clean_verdicts_has_a_row_for_the_whole_run() -> None:
     whole = {
         row.profile
         for row in TABLE.rows
-        if not (row.claims or row.faults or row.edit or row.set or row.patch)
+        if not (row.claims or row.faults or row.edit or row.set or row.tap)
     }
     assert set(TABLE.profiles) - whole == NARROW
 
@@ -160,9 +163,9 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
     )
 
 
-def test_rows_name_only_edits_and_patches_that_exist() -> None:
+def test_rows_name_only_edits_and_taps_that_exist() -> None:
     assert {row.edit.split()[0] for row in TABLE.rows if row.edit} == set(EDITS)
-    assert {row.patch for row in TABLE.rows if row.patch} == set(PATCHES)
+    assert {row.tap for row in TABLE.rows if row.tap} == set(PUTS)
 
 
 def test_a_row_with_a_fault_names_its_layer_and_every_layer_is_there() -> None:

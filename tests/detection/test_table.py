@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hybridlab.faults.policy_edits import FIELDS
-from hybridlab.faults.policy_lost import EVENTS
 from tests.detection.document import over_time
 from tests.detection.runner import Outcome, differences
 from tests.detection.selection import row_tests
 from tests.detection.table import Row, Table, read
+from tests.detection.taps.policy_edits import FIELDS
+from tests.detection.taps.policy_lost import EVENTS
 
 LAYERS = "dns: {areas: [dns], files: [lib/]}\nall: {areas: [dns, ipam], files: []}"
 AT_MOST = 40

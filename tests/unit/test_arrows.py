@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 ALL_LAB = {
     "profiles.load", "networks", "faults", "controllers", "calico", "networks.ipam", "networks.contract", "policy",
-    "labd", "windows", "powershell", "probe_programs", "dataplane", "runtime", "api", "kernel", "profiles",
+    "labd", "windows", "powershell", "probe_programs", "dataplane", "runtime", "api", "kernel", "profiles", "taps",
 }  # fmt: skip
 API_SEAM = {"api.contract", "api.informer"}
 
@@ -24,10 +24,10 @@ LAB_ARROWS: dict[str, set[str]] = {
     "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
     "profiles.load": {"networks", "profiles"},
     "networks": {"faults", "networks.contract", "calico", "policy", "windows", "dataplane", "profiles"},
-    "faults": {"dataplane", "runtime", "calico", "policy", "windows", "api"},
+    "faults": {"dataplane", "runtime", "calico", "policy", "windows", "api", "taps"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "calico": {
-        "networks.ipam", "networks.contract", "policy", "dataplane", "runtime", "windows", "profiles",
+        "networks.ipam", "networks.contract", "policy", "dataplane", "runtime", "windows", "profiles", "taps",
     } | API_SEAM,
     "networks.ipam": {"networks.contract", "windows", "profiles"},
     "networks.contract": {"windows", "dataplane.model", "profiles", "api.contract"},
@@ -37,9 +37,10 @@ LAB_ARROWS: dict[str, set[str]] = {
     "probe_programs": {"runtime"},
     "dataplane": {"kernel"},
     "runtime": {"kernel"},
-    "api": set(),
+    "api": {"taps"},
     "kernel": set(),
     "profiles": set(),
+    "taps": set(),
 }  # fmt: skip
 """Package of hybridlab to what else of hybridlab it may import (``a.b``: that module only)."""
 

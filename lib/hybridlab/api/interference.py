@@ -1,7 +1,8 @@
 """What can be made to go wrong between a client and the API server, for the lab's faults.
 
-Only requests that come over HTTPS meet it; components inside the process never do.  Neither do requests for /healthz,
-/livez and /readyz, by which one sees that the server itself is alive, unless the server is away altogether.
+Only requests that come over HTTPS meet it; components inside the process never do.  Neither do
+requests for /healthz, /livez and /readyz, by which one sees that the server itself is alive, unless
+the server is away altogether.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Literal
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import internal, too_many_requests
 from hybridlab.api.exec_faults import ExecFaults
+from hybridlab.taps import Seam
 
 
 @dataclass(kw_only=True)
@@ -58,13 +60,10 @@ class Interference:
         self.on_going_away: Callable[[], None] = lambda: None
         """Whoever holds connections sets it: called when all of them are to be cut."""
         self.execs = ExecFaults()
-        self.admission: dict[str, Callable[[str, Obj], None]] = {}
-        """By name, what changes an object of a resource before it is created, or raises what refuses it."""
-
-    def admit(self, plural: str, obj: Obj) -> None:
-        """Let each of them have its turn; components inside the process meet it, too."""
-        for one in self.admission.values():
-            one(plural, obj)
+        self.admission: Seam[Obj] = Seam()
+        """An object before it is created or replaced, from components inside the process, too;
+        about: the plural name of its resource, the object that it replaces or None.  A tap may
+        raise what refuses the object."""
 
     def refuse(
         self,
@@ -91,11 +90,13 @@ class Interference:
         return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
 
     def silence(self, name: str, *, namespace: str = "", first: int = 0) -> None:
-        """Catch watches as soon as they would say something; ``first``: only so many of them (0: all)."""
+        """Catch watches as soon as they would say something; ``first``: only so many of them (0:
+        all)."""
         self._silences[name] = Silence(namespace=namespace, left=first or None)
 
     def let_speak(self, name: str) -> None:
-        """Catch no more of them; those that are caught stay silent, as a forgotten connection does."""
+        """Catch no more of them; those that are caught stay silent, as a forgotten connection
+        does."""
         self._silences.pop(name, None)
 
     def silencing(self, name: str) -> bool:

@@ -40,6 +40,7 @@ from hybridlab.api.resources import Catalogue, Resource
 from hybridlab.api.schemas.shapes import Findings
 from hybridlab.api.store import Change, Key, Store
 from hybridlab.api.views import Views
+from hybridlab.taps import Seam
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SERVER_OWNED = (
@@ -79,7 +80,7 @@ class Operations(Reading):
         self.lifecycle = Lifecycle(store, self.strategy)
         self._escalation = escalation
         self._random = random.Random()
-        self.admission: Callable[[str, Obj], None] = lambda plural, obj: None
+        self.admission: Seam[Obj] = Seam()
         """Changes an object that is to be created, or raises what refuses it."""
         store.listeners.append(self._committed)
 
@@ -126,7 +127,8 @@ class Operations(Reading):
         if present is not None:
             ending = "deletionTimestamp" in present["metadata"]
             raise already_exists(resource.plural, resource.group, given_name, ending=ending)
-        self.admission(resource.plural, obj)
+        obj = self.admission(obj, resource.plural, None)
+        meta = obj["metadata"]
         strategy.default(obj)
         strategy.prepare_create(obj)
         self._checks.rules(resource, strategy, obj, None, options)
@@ -289,6 +291,7 @@ class Operations(Reading):
         if "managedFields" in old_meta:
             meta.setdefault("managedFields", old_meta["managedFields"])
         obj = self._isolated(resource, obj, old, subresource)
+        obj = self.admission(obj, resource.plural, old)
         if not subresource:
             strategy.default(obj)
         strategy.prepare_update(obj, old, subresource)

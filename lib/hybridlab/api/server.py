@@ -77,7 +77,7 @@ class ApiServer:
     ) -> None:
         self.core = Core(settings)
         self.interference = interference or Interference()
-        self.core.operations.admission = self.interference.admit
+        self.core.operations.admission = self.interference.admission
         host, port = listener.getsockname()[:2]
         self.url = f"{'https' if tls else 'http'}://{host}:{port}"
         agents = partial(self._agent, agent_of)

@@ -84,7 +84,7 @@ class Felix:
     @property
     def acls(self) -> Mapping[str, tuple[Entry, ...]]:
         """Pod uid to the ACL list last given to HNS, as Get-HnsEndpoint shows it; nothing on Linux."""
-        return self._lists.shown() if self._lists else {}
+        return self.faults.acls(self._lists.shown()) if self._lists else {}
 
     def start_if_asked(self) -> None:
         """Start, if nothing but a fault kept it from that."""

@@ -89,9 +89,9 @@ class NodePolicy(DueMarks):
         sets, unused = self._changed_sets(due)
         if not (endpoints or gone or sets or unused):
             return None
-        held = self._faults.held(programmed)
+        held = self._faults.held((), programmed)
         touched = self._programs_of(endpoints.keys(), sets.keys(), without=held)
-        reset = self._faults.reset(touched, programmed)
+        reset = self._faults.resets((), tuple(touched), programmed)
         update = PolicyUpdate(
             sets=sets,
             removed_sets=unused,
@@ -108,7 +108,7 @@ class NodePolicy(DueMarks):
         gone: list[str] = []
         for uid in due.endpoints:
             if self._graph.is_on(uid, self._node):
-                now = self._program(self._faults.keys_for(self._graph, uid))
+                now = self._program(self._faults.applying(self._graph.keys_for(uid), uid))
                 before = self._endpoints.get(uid)
                 if due.everything or before is None or before.program != now.program:
                     changed[uid] = now.program
@@ -148,6 +148,6 @@ class NodePolicy(DueMarks):
             self._built_version = self._graph.version
         built = self._built.get(keys)
         if built is None:
-            made = program(self._faults.read(self._graph.tiers_for(keys)))
+            made = program(self._faults.policies(self._graph.tiers_for(keys)))
             built = self._built[keys] = ProgramAndSets(made, made.named_sets())
         return built

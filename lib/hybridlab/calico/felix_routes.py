@@ -92,7 +92,7 @@ class RouteFollower:
                 "WARNING",
                 f"Received route without corresponding tunnel endpoint, will retry: {cidr}",
             )
-        routes = self._faults.laid(program.routes)
+        routes = self._faults.routes(program.routes)
         if routes != self.routes:
             self.routes = None
             await self._dataplane.set_routes(self._node, routes)

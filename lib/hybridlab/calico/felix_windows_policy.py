@@ -97,7 +97,7 @@ class WindowsNodePolicy(DueMarks):
         for uid in gone:
             del self._active[uid]
             self._lists.removed(uid)
-        held = self._faults.held(programmed)
+        held = self._faults.held((), programmed)
         computed = self._computed(
             uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held
         )
@@ -110,7 +110,7 @@ class WindowsNodePolicy(DueMarks):
         update = PolicyUpdate(
             endpoints={uid: made[id(acls)] for uid, acls in given.items()},
             removed_endpoints=gone,
-            reset=tuple(given),
+            reset=self._faults.resets(tuple(given), tuple(given), programmed),
             held=held,
         )
         return PolicyDifference(update, given)
@@ -150,10 +150,10 @@ class WindowsNodePolicy(DueMarks):
         computed = {}
         self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())
         for uid in uids:
-            keys = self._faults.keys_for(self._graph, uid)
+            keys = self._faults.applying(self._graph.keys_for(uid), uid)
             namespace = self._graph.pod(uid).namespace
             if (keys, namespace) not in shared:
-                tiers = self._faults.read(self._graph.tiers_for(keys))
+                tiers = self._faults.policies(self._graph.tiers_for(keys))
                 applying = tuple(
                     frozenset(policy.key for policy in tier.policies) for tier in tiers
                 )

@@ -4,7 +4,7 @@ What cannot be read is logged and left out, as Felix leaves out what fails its v
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +32,7 @@ from hybridlab.policy.objects import (
 from hybridlab.policy.policy import Policy, PolicyKey, from_calico
 from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
+from hybridlab.taps import Seam
 
 Log = Callable[[str], None]
 NodeEndOf = Callable[[str, Obj], NodeEnd | None]
@@ -43,6 +44,8 @@ CALICO_POLICIES = (
     "stagedglobalnetworkpolicies",
 )
 Fact = TypeVar("Fact")
+Updates = Sequence[tuple[Obj, Any]]
+"""Objects, each with the fact that is kept; None: the object is gone, or gives no fact."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,6 @@ class Followed(Generic[Fact]):
     put: Callable[[Obj, Fact], None]
     drop: Callable[[Obj], None]
     """The object is gone, or gives no fact."""
-
-    def take(self, obj: Obj) -> None:
-        """An object that came or changed."""
-        fact = self.convert(obj)
-        if fact is None:
-            self.drop(obj)
-        else:
-            self.put(obj, fact)
 
 
 class Typha:
@@ -87,6 +82,8 @@ class Typha:
         self._node_end = node_end
         self._pod_cidrs = pod_cidrs
         self.graph = Graph(release)
+        self.updates: Seam[Updates] = Seam()
+        """The update that an event gives; about: the resource."""
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
         """Name to spec."""
@@ -119,15 +116,25 @@ class Typha:
     def _follow(self, followed: Followed[Fact]) -> None:
         def take(obj: Obj) -> None:
             try:
-                followed.take(obj)
+                self._update(followed, obj, followed.convert(obj))
             except (ValueError, KeyError, TypeError) as error:
                 where = "/".join(filter(None, (_namespace(obj), _name(obj))))
                 self._log(f"{obj['kind']} {where} is not applied: {error}")
                 followed.drop(obj)
 
         informer = Informer(self._client, followed.resource)
-        informer.on(take, lambda old, new: take(new), followed.drop)
+        informer.on(
+            take, lambda old, new: take(new), lambda last: self._update(followed, last, None)
+        )
         self._informers.append(informer)
+
+    def _update(self, followed: Followed[Any], obj: Obj, fact: object) -> None:
+        """Keep what the taps make of the fact that an object gives now; None: it gives none."""
+        for changed, now in self.updates([(obj, fact)], followed.resource):
+            if now is None:
+                followed.drop(changed)
+            else:
+                followed.put(changed, now)
 
     def _served(self, *plurals: str) -> Iterator[str]:
         """Calico's resources of these names, those that this API has."""

@@ -1,8 +1,10 @@
 """The ``hybridlab`` command: options and dispatch.
 
-Nothing heavy is imported before the options are known to be good, so that mistakes are answered at once and
-labd can be started before the API server's libraries are loaded.
+Nothing heavy is imported before the options are known to be good, so that mistakes are answered at
+once and labd can be started before the API server's libraries are loaded.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -12,20 +14,24 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridlab.cluster import control, kubeconfig, rundir
 from hybridlab.cluster.exits import ENVIRONMENT, OK, USAGE, Stop, report
+
+if TYPE_CHECKING:
+    from hybridlab.faults.model import Taps
 
 EXIT_CODES = """\
 exit codes: 0 ended as asked; 4 options, profile or files that cannot be used; 7 this machine lacks something that
 the lab needs, or a process of the lab died"""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> int:
+    """Run the command; returns its exit code.  ``taps``: what a test adds to the lab that it
+    starts."""
     try:
-        options = parser().parse_args(arguments)
+        options = parser().parse_args(arguments, argparse.Namespace(taps=taps))
         code = int(options.run(options))
         print(end="", flush=True)
     except BrokenPipeError:  # who read it has enough, as `head` has
@@ -167,6 +173,7 @@ def _up(options: argparse.Namespace) -> int:
         kubeconfig_path=options.kubeconfig,
         port=options.port,
         ready_fd=options.ready_fd,
+        taps=options.taps,
     )
 
 

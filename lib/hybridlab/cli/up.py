@@ -4,6 +4,8 @@ labd is started first: while it enters its namespaces on one core, this process 
 makes certificates on the other.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import socket
@@ -11,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybridlab.cluster import kubeconfig, rundir
 from hybridlab.cluster.ending import EndRequest
@@ -21,6 +24,9 @@ from hybridlab.profiles.check import ProfileError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.model import Profile
 
+if TYPE_CHECKING:  # labd is started before faults are imported
+    from hybridlab.faults.model import Taps
+
 
 def run(
     *,
@@ -29,6 +35,7 @@ def run(
     kubeconfig_path: Path | None,
     port: int,
     ready_fd: int | None,
+    taps: Taps | None = None,
 ) -> int:
     """The whole life of a lab; the exit code.  Raises Stop for what cannot be."""
     begun = time.monotonic()
@@ -65,6 +72,7 @@ def run(
         directory=directory,
         kubeconfig=path,
         begun=begun,
+        taps=taps,
     )
     try:
         return asyncio.run(

@@ -13,7 +13,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.cluster.installs.axes import provider_of
 from hybridlab.controllers.environment import command_line
 from hybridlab.controllers.manager import ControlPlane
-from hybridlab.faults.service_gate import ServiceGate
+from hybridlab.faults.gates import ServiceGate
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile

@@ -32,10 +32,10 @@ from hybridlab.cluster.rundir import RunDir
 from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
+from hybridlab.faults.gates import ServiceGate, ZoneGate
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.service_gate import ServiceGate
-from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.faults.model import Taps
 from hybridlab.kernel import log, open_files
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
@@ -63,6 +63,7 @@ class Setting:
     kubeconfig: Path
     begun: float
     """Monotonic seconds at which the command began."""
+    taps: Taps | None = None
 
 
 class Lab:
@@ -117,7 +118,8 @@ class Lab:
             profile, plane, on_windows, self._control_plane, runtime, service_gate
         )
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
-        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts, calico))
+        answers = HostAnswers(hosts, calico)
+        Server(WindowsHosts, channel).answer_with(answers)
         self._felixes = FelixPods(calico, self._control_plane, runtime)
         client = server.client("hybridlab")
         lab = LabParts(
@@ -129,8 +131,11 @@ class Lab:
             self._kill,
             service_gate,
             kubelet_stalls,
+            answers.answers,
         )
-        self._injector = Injector(lab, fault_types(plane.kind), fault_types())
+        taps = setting.taps or Taps()
+        self._injector = Injector(lab, {**fault_types(plane.kind), **taps.faults}, fault_types())
+        taps.put(lab)
 
         await server.start()
         self._stops.append(server.stop)

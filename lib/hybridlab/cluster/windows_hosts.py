@@ -11,6 +11,7 @@ from hybridlab.controllers.manager import ControlPlane
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.model import HostAnswer
+from hybridlab.taps import Seam
 from hybridlab.windows import kube_proxy
 from hybridlab.windows.host import HostRefused, HostState, WindowsHost
 
@@ -33,11 +34,14 @@ class HostAnswers:
     def __init__(self, hosts: Mapping[str, WindowsHost], calico: Calico) -> None:
         self._hosts = hosts
         self._calico = calico
+        self.answers: Seam[object] = Seam()
+        """The answer of a Windows host; about: its node, the question."""
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:
             if node in self._hosts:
-                return HostAnswer(answer=await self._hosts[node].answer(question, arguments))
+                answer = await self._hosts[node].answer(question, arguments)
+                return HostAnswer(answer=self.answers(answer, node, question))
             return HostAnswer(answer=self._on_linux(node, question))
         except HostRefused as refused:
             return HostAnswer(kind=refused.kind, problem=str(refused))

@@ -82,13 +82,14 @@ def _admit(does: str, obj: Obj) -> None:
 )
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Somebody else's admission changes what is to be created, or refuses it."""
-    there = lab.interference.admission
+    there = lab.interference.admission.taps
     does = parameters["does"]
     of = parameters["of"]
 
-    def admit(plural: str, obj: Obj) -> None:
+    def admit(obj: Obj, plural: str, old: Obj | None) -> Obj:
         where = str(obj["metadata"].get("namespace") or obj["metadata"]["name"])
-        if plural == of and where.startswith(parameters["namespaces"]):
+        if old is None and plural == of and where.startswith(parameters["namespaces"]):
             _admit(does, obj)
+        return obj
 
     return Entries(identity, admit, {f"admission of {of}: {does}": there})

@@ -1,10 +1,12 @@
 """DNS answers that are wrong, late or missing, and search lists of pods that are wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import get_args
+from typing import Final, get_args
 
 from hybridlab.calico.cni import SearchList
+from hybridlab.dataplane.model import Zone
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import (
@@ -12,15 +14,37 @@ from hybridlab.faults.model import (
     Entries,
     Fault,
     Parameter,
-    Switch,
     Types,
     count,
     seconds,
 )
 from hybridlab.faults.rules import RuleFault
-from hybridlab.faults.zone_gate import ANOTHER, ANSWERS, WrongAnswer
 
 TYPES = Types()
+WRONG_ADDRESS = "203.0.113.9"
+"""In a range that is documentation only (RFC 5737): nothing answers there."""
+ANOTHER: Final = "another-address"
+EXTRA: Final = "extra-address"
+AAAA_DENIED: Final = "aaaa-nxdomain"
+PORT: Final = "another-port"
+NAME: Final = "another-name"
+ANSWERS = {
+    ANOTHER: f"names are answered with {WRONG_ADDRESS}",
+    EXTRA: f"names are answered with {WRONG_ADDRESS} too",
+    AAAA_DENIED: "names are answered with NXDOMAIN where another record than A is asked for",
+    PORT: "names are answered with the next port",
+    NAME: "addresses are answered with another name",
+}
+"""What can be wrong with an answer (A, AAAA, SRV and PTR records), and how evidence describes
+it."""
+
+
+def _of_zone(
+    lab: LabParts, identity: str, told: list[str], tap: Callable[[Zone, str, Zone | None], Zone]
+) -> Fault:
+    gate = lab.zone_gate
+    again = partial(gate.again, [""])
+    return Entries(identity, tap, dict.fromkeys(told, gate.seam.taps), again, again)
 
 
 @TYPES.fault(
@@ -30,43 +54,60 @@ TYPES = Types()
     Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )
 def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in another record."""
-    gate = lab.zone_gate
-    answer = parameters["answer"]
-    wrong = WrongAnswer(parameters["name"].rstrip(".").lower(), answer)
-    on = partial(gate.answer_wrongly, identity, wrong)
-    off = partial(gate.answer_wrongly, identity, None)
-    return Switch(
-        on, off, lambda: [f"{host} is answered {ANSWERS[answer]}" for host in gate.wrong(identity)]
-    )
+    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in
+    another record."""
+    wrong = partial(_wrong, parameters["name"].rstrip(".").lower(), parameters["answer"])
+    written = lab.zone_gate.written.get("")
+    told = [] if written is None or wrong(written) == written else [ANSWERS[parameters["answer"]]]
+    return _of_zone(lab, identity, told, wrong)
+
+
+def _wrong(name: str, answer: str, zone: Zone, *_: object) -> Zone:
+    """Return the zone with wrong answers in the place of the true ones; an empty name means
+    every name."""
+    hosts = [host for host in zone.a if name in {"", host}]
+    if answer == AAAA_DENIED:
+        return replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
+    if answer == PORT:
+        wrong = {
+            at: tuple((port + 1, to) for port, to in there)
+            for at, there in zone.srv.items()
+            if name in {"", at}
+        }
+        return replace(zone, srv={**zone.srv, **wrong})
+    if answer == NAME:
+        names = {at: f"not-{to}" for at, to in zone.ptr.items() if name in {"", to}}
+        return replace(zone, ptr={**zone.ptr, **names})
+    addresses = {
+        host: (*(zone.a[host] if answer == EXTRA else ()), WRONG_ADDRESS) for host in hosts
+    }
+    return replace(zone, a={**zone.a, **addresses})
 
 
 @TYPES.fault("dns-stale", "dns")
 def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Names keep the addresses that they were answered with first."""
-    gate = lab.zone_gate
-    told = ["names keep the addresses that they had first"]
-    on = partial(gate.keep, identity, stale=True)
-    off = partial(gate.keep, identity, stale=False)
-    return Switch(on, off, lambda: told if gate.keeps(identity) else [])
+
+    def stale(zone: Zone, _: str, before: Zone | None) -> Zone:
+        had = before.a if before else {}
+        return replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
+
+    return _of_zone(lab, identity, ["names keep the addresses that they had first"], stale)
 
 
 @TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "how much later"))
 def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The cluster's DNS answers the questions of a node's pods late."""
-    gate = lab.zone_gate
     late = seconds("seconds", parameters["seconds"])
     networks = [
         net
         for node in lab.nodes(parameters["node"])
         for net in (*lab.blocks(node), f"{lab.address(node)}/32")
     ]
-    on = partial(gate.delay, identity, tuple((network, late) for network in networks))
-    told = "{} is answered {:g} s late"
-    return Switch(
-        on,
-        partial(gate.delay, identity, ()),
-        lambda: [told.format(*entry) for entry in gate.late(identity)],
+    entries = [(network, late) for network in networks]
+    told = [f"{network} is answered {late:g} s late" for network in networks]
+    return _of_zone(
+        lab, identity, told, lambda zone, *_: replace(zone, late=(*zone.late, *entries))
     )
 
 
@@ -125,7 +166,8 @@ WORDS: Mapping[SearchList, str] = {
     ),
 )
 def search_list_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """New pods search other domains for short names than those of their namespace and the cluster."""
+    """New pods search other domains for short names than those of their namespace and the
+    cluster."""
     wrong = next(name for name in SEARCH_LISTS if name == parameters["list"])
     nodes = sorted(lab.nodes(parameters["node"]))
     alone = [node for node in nodes if lab.calico.nodes[node].os == "windows"]

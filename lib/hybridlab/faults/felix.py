@@ -13,7 +13,6 @@ from hybridlab.calico.ipam_objects import block_name
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE_OR_ALL, WINDOWS, Entries, Fault, Parameter, Types, seconds
-from hybridlab.policy.misreadings import MISREADINGS
 from hybridlab.runtime.contract import RuntimeRefused
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 
@@ -99,30 +98,6 @@ class ReservedNotReserved(Fault):
                 if handle is None or (handle != RESERVED_HANDLE and not block.reserves):
                     found.append(f"{block.address(ordinal)} of {self._node} is {handle or 'free'}")
         return found
-
-
-@TYPES.fault(
-    "policy-misread",
-    "policy",
-    NODE_OR_ALL,
-    Parameter("as", f"{', '.join(MISREADINGS[:-1])} or {MISREADINGS[-1]}", choices=MISREADINGS),
-)
-def policy_misread(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Felix misreads one thing in every policy of its node."""
-    way = parameters["as"]
-    nodes = lab.nodes(parameters["node"])
-    anew = Felix.start_over
-    says = f"reads policy as if it said {way}"
-    return of_felix(
-        lab,
-        nodes,
-        identity,
-        says,
-        lambda faults: faults.misreadings,
-        value=way,
-        put=anew,
-        taken=anew,
-    )
 
 
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}

@@ -10,9 +10,9 @@ from hybridlab.calico.cluster import Calico
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import OS
 from hybridlab.faults.errors import BadFault
-from hybridlab.faults.service_gate import ServiceGate
-from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.faults.gates import ServiceGate, ZoneGate
 from hybridlab.runtime.stalls import KubeletStalls
+from hybridlab.taps import Seam
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class LabParts:
     service_gate: ServiceGate | None = None
     """None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
+    host_answers: Seam[object] = field(default_factory=Seam)
+    """What Windows hosts answer; about: the node, the question."""
 
     def nodes(self, given: str) -> list[str]:
         """The named node, or all of them for ``all``.  Raises BadFault."""

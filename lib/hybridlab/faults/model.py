@@ -4,7 +4,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from hybridlab.faults.errors import BadFault
@@ -149,6 +149,16 @@ class FaultType:
                 )
             complete[parameter.name] = str(value)
         return complete
+
+
+@dataclass(frozen=True)
+class Taps:
+    """What tests add to a lab when they start it; a lab of ``hybridlab up`` has none of it."""
+
+    faults: Mapping[str, FaultType] = field(default_factory=dict)
+    """More kinds of fault, by name."""
+    put: Callable[[LabParts], None] = lambda lab: None
+    """Called once before the lab's parts start: puts taps at their seams."""
 
 
 class Types(list[FaultType]):

@@ -19,6 +19,7 @@ from hybridlab.faults.model import (
 from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
+Uids = tuple[str, ...]
 
 
 @TYPES.fault(
@@ -105,9 +106,12 @@ class NoResetRecovery(Fault):
 def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Programming a Linux pod's policy again resets its established connections."""
     nodes = lab.nodes_of("linux", parameters["node"])
-    return of_felix(
-        lab, nodes, identity, "resets what it programs again", lambda faults: faults.storms
-    )
+    says = "resets what it programs again"
+
+    def both(_: Uids, now: Uids, programmed: Uids) -> Uids:
+        return tuple(uid for uid in now if uid in programmed)
+
+    return of_felix(lab, nodes, identity, says, lambda faults: faults.resets.taps, value=both)
 
 
 @TYPES.fault("acl-not-replaced", "policy", WINDOWS_OR_ALL)
@@ -116,7 +120,13 @@ def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]
     says = "leaves the lists of its endpoints as they are"
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
-        lab, nodes, identity, says, lambda faults: faults.frozen, taken=Felix.start_over
+        lab,
+        nodes,
+        identity,
+        says,
+        lambda faults: faults.held.taps,
+        value=lambda _, programmed: programmed,
+        taken=Felix.start_over,
     )
 
 

@@ -1,27 +1,30 @@
-"""Faults of Services: sources that are translated, backends that are missing or do not reach themselves.
+"""Faults of Services: sources that are translated, backends that are missing or do not reach
+themselves.
 
-What translates is bound before kube-proxy's rules have their turn: the first that translates decides.  Policy of a pod
-on the same node comes before the translation, and sees what the source will be.
+What translates is bound before kube-proxy's rules have their turn: the first that translates
+decides.  Policy of a pod on the same node comes before the translation, and sees what the source
+will be.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from ipaddress import IPv4Network
 
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import (
     NODE_OR_ALL,
     WINDOWS_OR_ALL,
+    Entries,
     Fault,
     FaultType,
     Parameter,
-    Switch,
     Types,
 )
 from hybridlab.faults.rules import RuleFault
-from hybridlab.faults.service_gate import Way
 from hybridlab.windows.reserved import source_vip
 
 TYPES = Types()
@@ -37,7 +40,8 @@ _OWN = "ip saddr"
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
 )
 def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return, of all or one protocol."""
+    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return, of
+    all or one protocol."""
     return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
@@ -49,7 +53,8 @@ def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, st
 
 @TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
 def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy can do."""
+    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy
+    can do."""
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 
@@ -96,96 +101,192 @@ def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     return RuleFault(lab.dataplane, identity, rules)
 
 
-WORDS: dict[Way, str] = {
-    "stale": "backends stale",
-    "first": "backends first",
-    "first-of-datagrams": "backends first, for datagrams",
-    "first-port": "one port of each Service",
-    "clients-kept": "NodePorts for datagrams keep their clients' addresses",
-    "others": "backends others",
-    "no-node-ports": "no NodePorts",
-    "no-udp-node-ports": "no NodePorts for UDP",
-    "own-port": "backends at the Service's own port",
-    "unready": "backends with those that are not ready",
-    "never-again": "no backends of a Service that once had none left",
-    "flows-stay": "flows of datagrams stay",
-}
+Table = ServiceTable
+Way = Callable[[ServicePort, Table, Table | None], ServicePort]
+"""A port of a Service, the node's table, the table that was served before, to the port in its
+place."""
 
 
-def _bent(lab: LabParts, identity: str, parameters: Mapping[str, str], way: Way) -> Fault:
-    """A node's kube-proxy has other backends of Services than there are, or none of their NodePorts."""
+def _backends(which: Callable[[ServicePort], Iterable[Backend]]) -> Way:
+    return lambda port, table, before: replace(port, backends=tuple(which(port)))
+
+
+def _stale(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
+    had = {one.name: one.backends for one in before.ports} if before else {}
+    return replace(port, backends=had.get(port.name) or port.backends)
+
+
+def _as_first_port(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
+    kind = (port.name.rpartition(":")[0], port.protocol)
+    alike = (one for one in table.ports if (one.name.rpartition(":")[0], one.protocol) == kind)
+    return replace(port, backends=next(alike).backends)
+
+
+def _of_another(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
+    """The backends of the next Service, by address, that serve the same port and are none of this
+    one's; else its own.
+
+    A Service without backends has none to give, and gets none.
+    """
+
+    def served(one: ServicePort) -> set[tuple[str, int]]:
+        return {(one.protocol, backend.port) for backend in one.backends}
+
+    groups = sorted(
+        {one.backends for one in table.ports if one.backends and served(one) == served(port)},
+        key=str,
+    )
+    if port.backends not in groups:
+        return port
+    place = groups.index(port.backends)
+    others = [*groups[place + 1 :], *groups[:place]]
+    wrong = (backends for backends in others if not set(backends) & set(port.backends))
+    return replace(port, backends=next(wrong, port.backends))
+
+
+def _of(wrong: Callable[[ServicePort], ServicePort], *protocols: str) -> Way:
+    return lambda port, table, before: wrong(port) if port.protocol in protocols else port
+
+
+def _without_node_port(port: ServicePort) -> ServicePort:
+    return replace(port, node_port=None)
+
+
+class NeverAgain:
+    """Services that have lost their last backend on a node get none any more."""
+
+    def __init__(self) -> None:
+        self._emptied: dict[str, set[str]] = {}
+        """Node to the ports of Services that have lost their last backend there."""
+
+    def __call__(self, table: Table, node: str, before: Table | None) -> Table:
+        emptied = self._emptied.setdefault(node, set())
+        had = {port.name for port in before.ports if port.backends} if before else set()
+        emptied |= {port.name for port in table.ports if not port.backends and port.name in had}
+        emptied &= {port.name for port in table.ports}
+        return _each(
+            lambda port, *_: replace(port, backends=()) if port.name in emptied else port,
+            table,
+            before,
+        )
+
+
+def _each(way: Way, table: Table, before: Table | None) -> Table:
+    return replace(table, ports=tuple(way(port, table, before) for port in table.ports))
+
+
+Tap = Callable[[Table, str, Table | None], Table]
+
+
+def _bent(
+    lab: LabParts, identity: str, parameters: Mapping[str, str], told: str, make: Callable[[], Tap]
+) -> Fault:
+    """A node's kube-proxy has other backends of Services than there are, or none of their
+    NodePorts."""
     gate = lab.service_gate
-    nodes = lab.nodes(parameters["node"])
+    nodes = sorted(lab.nodes(parameters["node"]))
     if gate is None:
         raise BadFault("this lab has no kube-proxies")
-    told = [f"kube-proxy of {node}: {WORDS[way]}" for node in sorted(nodes)]
-    on = partial(gate.bend, identity, way, nodes)
-    off = partial(gate.straighten, identity)
-    return Switch(on, off, lambda: told if gate.bent(identity) else [])
+    tap = make()
+
+    def bend(table: Table, node: str, before: Table | None) -> Table:
+        return tap(table, node, before) if node in nodes else table
+
+    tables = {f"kube-proxy of {node}: {told}": gate.seam.taps for node in nodes}
+    again = partial(gate.again, nodes)
+    return Entries(identity, bend, tables, again, again)
 
 
-def _wrong(name: str, way: Way, description: str) -> FaultType:
+def _ports(way: Way) -> Callable[[], Tap]:
+    return lambda: lambda table, node, before: _each(way, table, before)
+
+
+def _flows_stay(table: Table, node: str, before: Table | None) -> Table:
+    return replace(table, flows_stay=True)
+
+
+def _wrong(name: str, told: str, make: Callable[[], Tap], description: str) -> FaultType:
     return FaultType(
         name=name,
         layer="services",
         scope=NODE_OR_ALL.scope,
         description=description,
         parameters=(NODE_OR_ALL,),
-        make=partial(_bent, way=way),
+        make=partial(_bent, told=told, make=make),
     )
 
 
 TYPES += (
-    _wrong("backends-stale", "stale", "Kube-proxy keeps the backends that each Service had first"),
+    _wrong(
+        "backends-stale",
+        "backends stale",
+        _ports(_stale),
+        "Kube-proxy keeps the backends that each Service had first",
+    ),
     _wrong(
         "last-backend-stays-away",
-        "never-again",
+        "no backends of a Service that once had none left",
+        NeverAgain,
         "A Service that has lost its last backend gets none any more",
     ),
     _wrong(
         "udp-flows-stay",
-        "flows-stay",
+        "flows of datagrams stay",
+        lambda: _flows_stay,
         "Kube-proxy leaves flows of datagrams to backends that went as they are",
     ),
-    _wrong("one-backend", "first", "Kube-proxy uses the first backend of each Service alone"),
+    _wrong(
+        "one-backend",
+        "backends first",
+        _ports(_backends(lambda port: port.backends[:1])),
+        "Kube-proxy uses the first backend of each Service alone",
+    ),
     _wrong(
         "one-backend-of-datagrams",
-        "first-of-datagrams",
+        "backends first, for datagrams",
+        _ports(_of(lambda port: replace(port, backends=port.backends[:1]), "udp")),
         "Kube-proxy leads datagrams to the first backend of each Service alone",
     ),
     _wrong(
         "one-port",
-        "first-port",
+        "one port of each Service",
+        _ports(_as_first_port),
         "Kube-proxy leads every port of a Service to where its first one leads",
     ),
     _wrong(
         "udp-node-ports-keep-clients",
-        "clients-kept",
+        "NodePorts for datagrams keep their clients' addresses",
+        _ports(_of(lambda port: replace(port, node_port_keeps_client=True), "udp")),
         "Datagrams by a node's NodePorts keep their clients' addresses, which backends of other nodes answer past it",
     ),
     _wrong(
         "backends-of-another",
-        "others",
+        "backends others",
+        _ports(_of_another),
         "Kube-proxy uses the backends of another Service that serve the same port",
     ),
     _wrong(
         "node-ports-missing",
-        "no-node-ports",
+        "no NodePorts",
+        _ports(_of(_without_node_port, "tcp", "udp", "sctp")),
         "A node's kube-proxy has no NodePorts: connections to them are refused there",
     ),
     _wrong(
         "udp-node-ports-missing",
-        "no-udp-node-ports",
+        "no NodePorts for UDP",
+        _ports(_of(_without_node_port, "udp")),
         "A node's kube-proxy has NodePorts for TCP alone: datagrams to others are refused there",
     ),
     _wrong(
         "target-port-ignored",
-        "own-port",
+        "backends at the Service's own port",
+        _ports(_backends(lambda port: (replace(at, port=port.port) for at in port.backends))),
         "Kube-proxy asks the backends of Services at the Service's own port",
     ),
     _wrong(
         "unready-backends-used",
-        "unready",
+        "backends with those that are not ready",
+        _ports(_backends(lambda port: port.backends + port.unready)),
         "Kube-proxy uses the backends of Services that are not ready as well",
     ),
 )

@@ -111,6 +111,8 @@ class Policy:
     egress: tuple[PolicyRule, ...] = ()
     at_workloads: bool = True
     """False: untracked (doNotTrack) or before DNAT (preDNAT), which is for host endpoints only."""
+    spec: Spec = field(default_factory=dict, compare=False, repr=False)
+    """The policy in Calico's words."""
 
     def rules(self, direction: Direction) -> tuple[PolicyRule, ...]:
         return self.ingress if direction == "ingress" else self.egress
@@ -163,6 +165,7 @@ def from_spec(key: PolicyKey, spec: Spec, types: frozenset[Direction]) -> Policy
         ingress=ingress,
         egress=egress,
         at_workloads=not (spec.get("doNotTrack") or spec.get("preDNAT")),
+        spec=spec,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from hybridlab.policy.ipsets import Endpoint, IPSet, NetworkSet, SelectorSet, ServiceSet, SetKey
+from hybridlab.policy.ipsets import Endpoint, IPSet, NetworkSet, ServiceSet, SetKey
 from hybridlab.policy.policy import (
     DEFAULT_TIER,
     NAMESPACE_PREFIX,
@@ -149,20 +149,6 @@ class Graph:
 
     def members(self, name: str) -> tuple[str, ...]:
         return self._sets[name].members()
-
-    def members_anywhere(self, name: str) -> tuple[str, ...]:
-        """Members of a set, did the namespace that a pod is in not count; for faults."""
-        ip_set = self._sets[name]
-        if not isinstance(ip_set.key, SelectorSet):
-            return ip_set.members()
-        found = set(ip_set.members())
-        for endpoint in self._endpoints.values():
-            as_if = (
-                {**endpoint.labels, NAMESPACE_LABEL: namespace} for namespace in self._by_namespace
-            )
-            if endpoint.address and any(ip_set.key.selector.matches(labels) for labels in as_if):
-                found.add(endpoint.address)
-        return tuple(sorted(found))
 
     def set_pod(self, pod: PodFacts) -> None:
         """A pod with a network of its own is there, or has changed."""

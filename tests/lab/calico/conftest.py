@@ -18,9 +18,9 @@ from hybridlab.cluster.installs.installed import Installed
 from hybridlab.dataplane.contract import Dataplane, remote_dataplane
 from hybridlab.dataplane.model import FabricTable, NodeSpec
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
+from hybridlab.faults.gates import ZoneGate
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.networks.registry import fault_types, plane_of

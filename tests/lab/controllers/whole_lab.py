@@ -15,7 +15,7 @@ from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.cluster.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
-from hybridlab.faults.service_gate import ServiceGate
+from hybridlab.faults.gates import ServiceGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.networks.registry import plane_of

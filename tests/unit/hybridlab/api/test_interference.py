@@ -119,18 +119,23 @@ def test_the_audit_counts_by_verb_resource_and_agent(run: Any) -> None:
     run(scenario)
 
 
-def test_admission_meets_whatever_is_created_by_whomever(run: Any) -> None:
+def test_admission_meets_whatever_is_created_or_replaced_by_whomever(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        def mark(plural: str, obj: Any) -> None:
+        def mark(obj: Any, plural: str, old: Any) -> Any:
             obj["metadata"].setdefault("labels", {})["admitted-as"] = plural
+            obj["metadata"]["labels"]["before"] = old["metadata"]["name"] if old else "none"
+            return obj
 
-        api.server.interference.admission["one"] = mark
+        api.server.interference.admission.taps["one"] = mark
         inside = {"metadata": {"name": "inside", "namespace": "default"}}
         made = await api.server.client("x").create("configmaps", inside)
-        assert made["metadata"]["labels"] == {"admitted-as": "configmaps"}
+        assert made["metadata"]["labels"] == {"admitted-as": "configmaps", "before": "none"}
+        data = {"data": {"a": "b"}}
+        made = await api.server.client("x").patch("configmaps", "inside", data, "default")
+        assert made["metadata"]["labels"] == {"admitted-as": "configmaps", "before": "inside"}
         made = await api.call(
             "POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "outside"}}
         )
-        assert made.body["metadata"]["labels"] == {"admitted-as": "configmaps"}
+        assert made.body["metadata"]["labels"] == {"admitted-as": "configmaps", "before": "none"}
 
     run(scenario)

@@ -8,10 +8,10 @@ from typing import Any
 
 from hybridlab.api.interference import Interference
 from hybridlab.dataplane.model import Zone
+from hybridlab.faults.gates import ServiceGate, ZoneGate
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.service_gate import ServiceGate
-from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.faults.model import Taps
 from hybridlab.networks.registry import fault_types
 from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
 from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
@@ -23,23 +23,23 @@ ZONE = Zone(
 
 
 class Lab:
-    def __init__(self, calico: CalicoBench) -> None:
+    def __init__(self, calico: CalicoBench, taps: Taps) -> None:
         self.calico, self.dataplane = calico, calico.dataplane
         self.gate = ZoneGate(calico.dataplane.plane)
         self.interference = Interference()
         self.killed: list[tuple[str, str]] = []
-        self.injector = Injector(
-            LabParts(
-                calico.dataplane.plane,
-                calico.calico,
-                calico.client,
-                self.gate,
-                self.interference,
-                self.kill,
-                ServiceGate(calico.dataplane.plane),
-            ),
-            fault_types(),
+        self.services = ServiceGate(calico.dataplane.plane)
+        self.parts = LabParts(
+            calico.dataplane.plane,
+            calico.calico,
+            calico.client,
+            self.gate,
+            self.interference,
+            self.kill,
+            self.services,
         )
+        self.injector = Injector(self.parts, fault_types() | dict(taps.faults))
+        taps.put(self.parts)
 
     async def kill(self, pod: Any, container: Any) -> None:
         self.killed.append((pod["metadata"]["name"], container))
@@ -49,7 +49,7 @@ class Lab:
 
 
 @contextlib.asynccontextmanager
-async def lab(profile: str = "default") -> AsyncIterator[Lab]:
+async def lab(profile: str = "default", taps: Taps = Taps()) -> AsyncIterator[Lab]:  # noqa: B008
     async with calico_harness(profile=profile) as calico:
         service = {
             "metadata": {"name": "web", "namespace": "demo"},
@@ -87,6 +87,6 @@ async def lab(profile: str = "default") -> AsyncIterator[Lab]:
             await calico.client.create("pods", resolver)
             address = {"status": {"podIP": f"192.168.9.{number}"}}
             await calico.client.patch("pods", name, address, "kube-system", subresource="status")
-        made = Lab(calico)
+        made = Lab(calico, taps)
         await made.gate.set_zone(ZONE)
         yield made

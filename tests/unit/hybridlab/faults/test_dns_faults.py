@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from hybridlab.dataplane.model import Zone
+from hybridlab.faults.dns import WRONG_ADDRESS
 from hybridlab.faults.errors import BadFault, FaultFailed
-from hybridlab.faults.zone_gate import WRONG_ADDRESS
 from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
 
 

@@ -37,36 +37,6 @@ from tests.unit.hybridlab.faults.fault_lab import lab
             {"node": "nowhere"},
             "there is no node 'nowhere'; there are control-plane, linux-1",
         ),
-        (
-            "policy-lost",
-            {"after": "felix-down", "of": "ingress"},
-            "is lost as a whole: protocol=all of=ingress",
-        ),
-        (
-            "policy-lost",
-            {"after": "backend-gone", "protocol": "tcp"},
-            "is lost as a whole: protocol=tcp of=all",
-        ),
-        (
-            "policy-lost",
-            {"after": "pod-labels", "protocol": "tcp", "of": "calico"},
-            "is lost as a whole",
-        ),
-        (
-            "policy-lost",
-            {"after": "pod-labels", "at": "linux", "of": "calico"},
-            "protocol=all of=calico at=linux",
-        ),
-        (
-            "policy-lost",
-            {"after": "member-deleted", "port": "8081"},
-            "protocol=all of=all port=8081",
-        ),
-        (
-            "policy-lost",
-            {"after": "pod-labels", "port": "8081", "protocol": "icmp"},
-            "port is '8081', expected a number",
-        ),
         ("policy-late", {"seconds": "soon"}, "seconds is 'soon', expected a number of seconds"),
         ("policy-late", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
         ("policy-late", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),

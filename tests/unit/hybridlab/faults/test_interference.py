@@ -87,11 +87,12 @@ def test_a_container_is_killed_once_and_what_is_not_there_is_named() -> None:
 def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_healed() -> None:
     async def run() -> None:
         async with lab() as made:
-            admit = made.interference.admit
+            admit = made.interference.admission
 
             def created(namespace: str = "demo-1") -> dict[str, Any]:
                 spec: dict[str, Any] = {"containers": [{**MAIN}]}
-                admit("pods", {"metadata": {"name": "p", "namespace": namespace}, "spec": spec})
+                meta = {"name": "p", "namespace": namespace}
+                admit({"metadata": meta, "spec": spec}, "pods", None)
                 return spec
 
             for does in ("sidecar", "limits", "mirror", "unready-sidecar", "proxy"):
@@ -109,6 +110,8 @@ def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_
                 "memory": "512Mi",
             }
             assert created("kube-system") == {"containers": [MAIN]}
+            edited = {"metadata": {"name": "p", "namespace": "demo-1"}, "spec": {"containers": []}}
+            assert admit(edited, "pods", edited)["spec"] == {"containers": []}
             await made.injector.heal_all()
             assert created() == {"containers": [MAIN]}
             for does, code, words in REFUSED:
@@ -116,7 +119,7 @@ def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_
                 with pytest.raises(ApiError, match=words) as refused:
                     created()
                 assert refused.value.code == code
-                admit("services", {"metadata": {"name": "s"}})
+                admit({"metadata": {"name": "s"}}, "services", None)
                 await made.injector.heal(identity)
 
     asyncio.run(run())

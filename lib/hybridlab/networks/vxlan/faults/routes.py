@@ -37,7 +37,7 @@ class _OfFelix(Entries):
         identity: str,
         node: str,
         laid: Callable[[Any], Any],
-        where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes,
+        where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
         """``laid``: what Felix makes of them."""
         self._node = node
@@ -80,7 +80,7 @@ class BlocksAstray(_OfFelix):
 
     async def evidence(self) -> list[str]:
         """The blocks whose ways were programmed as this fault makes them."""
-        wrong = self._wrong if self._identity in self._felix.faults.routes else {}
+        wrong = self._wrong if self._identity in self._felix.faults.routes.taps else {}
         routes = self._felix.routing.routes
         there = {block.cidr for block in routes.remote_blocks} if routes else set()
         return [
@@ -158,7 +158,7 @@ class DeviceDiffers(_OfFelix):
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = lab.node_of("linux", parameters["node"])
-        super().__init__(lab, identity, node, self._made, lambda faults: faults.tunnels)
+        super().__init__(lab, identity, node, self._made, lambda faults: faults.tunnels.taps)
         given = {
             name: _number(name, parameters[name]) for name in ("vni", "port") if parameters[name]
         }
@@ -170,7 +170,7 @@ class DeviceDiffers(_OfFelix):
     async def evidence(self) -> list[str]:
         spec = self._felix.routing.tunnel
         if (
-            self._identity not in self._felix.faults.tunnels
+            self._identity not in self._felix.faults.tunnels.taps
             or spec is None
             or self._made(spec) != spec
         ):

@@ -1,7 +1,8 @@
-"""Ways in which a Felix can misread policy on purpose: what its rules and sets become on one node.
+"""Ways in which a Felix misreads policy (the fault ``policy-misread``): what its rules and sets
+become on one node.
 
-Pure.  Each lets through more, or less, than what was written, and leaves the rest as it is; a policy that no rule of
-it concerns is enforced as ever.
+Pure.  Each lets through more, or less, than what was written, and leaves the rest as it is; a
+policy that no rule of it concerns is enforced as ever.
 """
 
 import ipaddress
@@ -45,7 +46,8 @@ def misread(
 
 
 def widened(members: Iterable[str]) -> tuple[str, ...]:
-    """Addresses and networks of a set, each become the block that it is in; entries with ports stay."""
+    """Addresses and networks of a set, each become the block that it is in; entries with ports
+    stay."""
     return tuple(sorted({_block(member) if "," not in member else member for member in members}))
 
 
@@ -135,7 +137,8 @@ def _without_negations(rule: PolicyRule) -> PolicyRule:
 
 
 def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
-    """Who is left out is decided the other way, and then the rest: as a Felix with words for negations would."""
+    """Who is left out is decided the other way, and then the rest: as a Felix with words for
+    negations would."""
     rest = _without_negations(rule)
     if rest == rule:
         return [rule]
@@ -174,7 +177,8 @@ def _ipv6_open(rule: PolicyRule) -> PolicyRule:
 
 
 def _numbers_beside_names(rule: PolicyRule, *, open: bool = False) -> PolicyRule:
-    """A rule with names and numbers of ports is one for the numbers alone; ``open``: and for everybody."""
+    """A rule with names and numbers of ports is one for the numbers alone; ``open``: and for
+    everybody."""
     ports = rule.destination.ports
     if not ports.names or not ports.ranges:
         return rule
@@ -259,4 +263,4 @@ MISREADINGS: tuple[Misreading, ...] = (
     "last-4000-members",
     "named-port-one-number",
 )
-"""What rules and policies are taken for; docs/lab.md says it of each."""
+"""What rules and policies are taken for; the rows of tests/detection say it of each."""

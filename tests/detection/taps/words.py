@@ -1,4 +1,5 @@
-"""Ways to take what a policy says for something else: from a policy's spec in Calico's words to another one."""
+"""Ways to take what a policy says for something else: from a policy's spec in Calico's words to
+another one."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import Any
 Written = Mapping[str, Any]
 """A policy's spec, or one of its rules or peers, in Calico's words."""
 RUN = "calico-demo"
-"""How the names of a run's namespaces begin: policies of the lab's own are not bent where that would end the run."""
+"""How the names of a run's namespaces begin: policies of the lab's own are not bent where that
+would end the run."""
 
 
 def _with_rules(spec: Written, made: Callable[[Written], Iterable[Written]]) -> Written:
@@ -68,7 +70,8 @@ def accounts_of_nobody(spec: Written, _: str) -> Written:
 
 
 def all_namespaces_the_own(spec: Written, _: str) -> Written:
-    """A rule's selector of all namespaces is taken for none: it is about the policy's own namespace."""
+    """A rule's selector of all namespaces is taken for none: it is about the policy's own
+    namespace."""
     return _with_peers(
         spec,
         lambda peer: {
@@ -193,17 +196,33 @@ def _first(key: str) -> Callable[[Written, str], Written]:
     return peers(lambda peer: {**peer, key: peer[key][:MOST]} if peer.get(key) else peer)
 
 
-WORDS: dict[str, Callable[[Written, str], Written]] = {
-    "log-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]),
-    "nets-beside-selectors-ignored": peers(lambda peer: _without(peer, "nets") if peer.get("selector") else peer),
+WAYS: dict[str, Callable[[Written, str], Written]] = {
+    "either-selector": either_selector,
+    "accounts-of-everybody": accounts_of_everybody,
+    "accounts-of-nobody": accounts_of_nobody,
+    "all-namespaces-the-own": all_namespaces_the_own,
+    "all-pods-nobody": all_pods_nobody,
+    "untracked-at-pods": untracked_at_pods,
+    "on-forward-at-no-pods": on_forward_at_no_pods,
+    "log-allows": rules(
+        lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Log" else rule]
+    ),
+    "nets-beside-selectors-ignored": peers(
+        lambda peer: _without(peer, "nets") if peer.get("selector") else peer
+    ),
     "sources-of-egress-ignored": lambda spec, _: {
-        **spec, "egress": [_without(rule, "source") for rule in spec.get("egress") or ()],
+        **spec,
+        "egress": [_without(rule, "source") for rule in spec.get("egress") or ()],
     },
     "either-means-both": selectors(lambda text: text.replace("||", "&&")),
     "egress-of-global-policies-lost": egress_of_global_lost,
     "orders-reversed": orders_reversed,
-    "pass-allows": rules(lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Pass" else rule]),
-    "first-net-only": peers(lambda peer: {**peer, "nets": peer["nets"][:1]} if peer.get("nets") else peer),
+    "pass-allows": rules(
+        lambda rule: [{**rule, "action": "Allow"} if rule["action"] == "Pass" else rule]
+    ),
+    "first-net-only": peers(
+        lambda peer: {**peer, "nets": peer["nets"][:1]} if peer.get("nets") else peer
+    ),
     "starts-with-means-equals": selectors(lambda text: text.replace("starts with", "==")),
     "source-ports-ignored": rules(
         lambda rule: [{**rule, "source": _without(rule.get("source") or {}, "ports", "notPorts")}]
@@ -216,12 +235,26 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
     ),
     "contains-means-equals": selectors(lambda text: text.replace("contains", "==")),
     "all-addresses-are-none": peers(
-        lambda peer: {**peer, "nets": ["255.255.255.255/32" if net == "0.0.0.0/0" else net for net in peer["nets"]]}
-        if peer.get("nets") else peer
+        lambda peer: (
+            {
+                **peer,
+                "nets": [
+                    "255.255.255.255/32" if net == "0.0.0.0/0" else net for net in peer["nets"]
+                ],
+            }
+            if peer.get("nets")
+            else peer
+        )
     ),
-    "ranges-lack-their-first-port": peers(_ranges(lambda first, last: f"{min(first + 1, last)}:{last}")),
-    "ranges-have-one-port-more": peers(_ranges(lambda first, last: f"{first}:{min(last + 1, 65535)}")),
-    "last-port-only": peers(lambda peer: {**peer, "ports": peer["ports"][-1:]} if peer.get("ports") else peer),
+    "ranges-lack-their-first-port": peers(
+        _ranges(lambda first, last: f"{min(first + 1, last)}:{last}")
+    ),
+    "ranges-have-one-port-more": peers(
+        _ranges(lambda first, last: f"{first}:{min(last + 1, 65535)}")
+    ),
+    "last-port-only": peers(
+        lambda peer: {**peer, "ports": peer["ports"][-1:]} if peer.get("ports") else peer
+    ),
     "icmp-means-any-protocol": _protocol(lambda protocol: protocol == "ICMP", None),
     "sctp-means-any-protocol": _protocol(lambda protocol: protocol == "SCTP", None),
     "or-before-and": selectors(
@@ -230,12 +263,22 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
     "negations-are-of-the-first-of-a-group": selectors(
         lambda text: re.sub(r"!\(([^|&()]+) (\|\||&&) ([^()]+)\)", r"(!(\1) \2 \3)", text)
     ),
-    "third-term-lost": selectors(lambda text: re.sub(r"(([^&|]+)(&&|\|\|)([^&|]+)) \3 [^&|]+$", r"\1", text)),
-    "has-wants-a-value": selectors(lambda text: re.sub(r"(?<!!)has\((\w)\)", r"(has(\1) && \1 != '')", text)),
+    "third-term-lost": selectors(
+        lambda text: re.sub(r"(([^&|]+)(&&|\|\|)([^&|]+)) \3 [^&|]+$", r"\1", text)
+    ),
+    "has-wants-a-value": selectors(
+        lambda text: re.sub(r"(?<!!)has\((\w)\)", r"(has(\1) && \1 != '')", text)
+    ),
     "nothing-is-empty": selectors(lambda text: re.sub(r"(\w) == ''", r"!has(\1)", text)),
-    "first-value-of-not-in": selectors(lambda text: re.sub(r"not in \{('[^']*')[^}]*\}", r"not in {\1}", text)),
-    "one-value-of-in-is-none": selectors(lambda text: re.sub(r"(?<!not )in \{'[^',]*'\}", "in {}", text)),
-    "quotes-are-of-the-value": selectors(lambda text: re.sub(r"== \"([^\"]*)\"", r"""== '"\1"'""", text)),
+    "first-value-of-not-in": selectors(
+        lambda text: re.sub(r"not in \{('[^']*')[^}]*\}", r"not in {\1}", text)
+    ),
+    "one-value-of-in-is-none": selectors(
+        lambda text: re.sub(r"(?<!not )in \{'[^',]*'\}", "in {}", text)
+    ),
+    "quotes-are-of-the-value": selectors(
+        lambda text: re.sub(r"== \"([^\"]*)\"", r"""== '"\1"'""", text)
+    ),
     "order-0-is-none": order_0_is_none,
     "orders-compare-as-texts": orders_as_texts,
     "policies-that-name-the-default-tier-lost": in_default_tier_lost,
@@ -243,7 +286,9 @@ WORDS: dict[str, Callable[[Written, str], Written]] = {
     "first-nets-of-many": _first("nets"),
     "first-rules-of-many": listed(lambda several: several[:MOST]),
     "first-values-of-many": selectors(
-        lambda text: re.sub(r"\{([^}]*)\}", lambda of: f"{{{','.join(of[1].split(',')[:MOST])}}}", text)
+        lambda text: re.sub(
+            r"\{([^}]*)\}", lambda of: f"{{{','.join(of[1].split(',')[:MOST])}}}", text
+        )
     ),
-}  # fmt: skip
-"""Ways to misread what a policy says, each shown by a world of policies."""
+}
+"""Ways to misread what a policy says."""

@@ -1,4 +1,5 @@
-"""Policy that is lost over time: an event after it, which is no policy's business, takes it from pods of a node."""
+"""Policy that is lost over time: an event after it, which is no policy's business, takes it from
+pods of a node."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -51,15 +52,17 @@ EVENTS: Mapping[str, str] = {
 }
 """What policy is lost after, to the objects whose changes tell of it; empty: Felix does.
 
-Three of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays in sets),
-``backend-gone`` (that of one that is no backend of a Service any more) and ``policy-removed`` (of several pods of a
-node that the same policies select the last stays closed when they go).
-The last four take policy from pods that have had it for a while, so that no test is there to see it."""
+Three of them are about what stays: ``member-deleted`` (the address of a pod that is gone stays
+in sets), ``backend-gone`` (that of one that is no backend of a Service any more) and
+``policy-removed`` (of several pods of a node that the same policies select the last stays closed
+when they go). The last four take policy from pods that have had it for a while, so that no test
+is there to see it."""
 STAYS = {"member-deleted", "backend-gone", "policy-removed"}
 WAYS = {"ingress": ["daddr"], "egress": ["saddr"]}
 """What is lost of a policy, to where a packet has the pod's address."""
 PEERS = ("linux", "windows", "same-node", "other-namespace")
-"""At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's own node, of others."""
+"""At whose pods alone, as the other end, policy may be lost: of nodes of a system, of the pod's
+own node, of others."""
 NEW = 1.0
 OLD = 8.0
 """Seconds.  A pod has its policies already, and has had them for a while."""
@@ -83,7 +86,8 @@ AGAIN = 0.05
     Parameter("port", "all, or the one port that is connected to", "all"),
 )
 class PolicyLost(Fault):
-    """Pods of a node lose their policy after an event that is no policy's business, until other policies apply."""
+    """Pods of a node lose their policy after an event that is no policy's business, until other
+    policies apply."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab = lab
@@ -126,10 +130,10 @@ class PolicyLost(Fault):
 
     async def inject(self) -> None:
         for node, felix in self._felixes.items():
-            felix.faults.applying[self._identity] = self._applying
+            felix.faults.applying.taps[self._identity] = self._applying
             felix.faults.on_life[self._identity] = partial(self._lives, node)
             if self._event in {"member-deleted", "backend-gone"}:
-                felix.faults.stale_sets[self._identity] = self._members
+                felix.faults.set_members.taps[self._identity] = self._members
         if resource := EVENTS[self._event]:
             self._informer = Informer(self._lab.client, resource)
             self._informer.on(
@@ -148,8 +152,8 @@ class PolicyLost(Fault):
             await informer.stop()
         for felix in self._felixes.values():
             faults = felix.faults
-            for hooks in (faults.applying, faults.on_life, faults.stale_sets):
-                hooks.pop(self._identity, None)
+            for taps in (faults.applying.taps, faults.on_life, faults.set_members.taps):
+                taps.pop(self._identity, None)
             felix.start_over()
         await asyncio.gather(*self._tasks)
         await asyncio.gather(*(opened.heal() for opened in self._open.values()))
@@ -158,11 +162,11 @@ class PolicyLost(Fault):
         waits = [
             f"pods of {node} lose policy: {self._event}"
             for node, felix in self._felixes.items()
-            if self._identity in felix.faults.applying
+            if self._identity in felix.faults.applying.taps
         ]
         return waits + [line for opened in self._open.values() for line in await opened.evidence()]
 
-    def _applying(self, uid: str, keys: Keys) -> Keys:
+    def _applying(self, keys: Keys, uid: str) -> Keys:
         if self._event == "policy-removed":
             self._removed(uid, keys)
         self._since.setdefault((uid, keys), asyncio.get_running_loop().time())
@@ -183,7 +187,8 @@ class PolicyLost(Fault):
         return self._of in {"all", "kubernetes" if key.kind.startswith("Kubernetes") else "calico"}
 
     def _passes(self, uid: str, *, lost: bool) -> None:
-        """What a pod has lost of one protocol or way passes its policy, which stays for the others."""
+        """What a pod has lost of one protocol or way passes its policy, which stays for the
+        others."""
         pod = self._graph.pod(uid)
         past = self._past.setdefault(pod.node, set())
         one = (pod.address, pod.namespace)
@@ -204,7 +209,8 @@ class PolicyLost(Fault):
         self._do(self._lab.dataplane.set_fault_rules(pod.node, self._identity, rules))
 
     def _peers(self, side: str, node: str, namespace: str) -> list[str]:
-        """Whom it is lost for, by the addresses of pods that are there now, as a match for packets."""
+        """Whom it is lost for, by the addresses of pods that are there now, as a match for
+        packets."""
         if self._at == "all":
             return [""]
         nodes = self._lab.calico.nodes
@@ -221,7 +227,8 @@ class PolicyLost(Fault):
         return [f"ip {side} {{ {addresses} }} "] if addresses else []
 
     def _removed(self, uid: str, keys: Keys) -> None:
-        """When policies go, what they closed stays closed at the last of several pods to which they applied."""
+        """When policies go, what they closed stays closed at the last of several pods to which
+        they applied."""
         node = self._graph.pod(uid).node
         if keys:
             self._had[uid] = keys
@@ -236,7 +243,7 @@ class PolicyLost(Fault):
             rule = ("f_fwd", f"ip daddr {self._graph.pod(uid).address} ct state new drop")
             self._do(self._lab.dataplane.set_fault_rules(node, self._identity, [rule]))
 
-    def _members(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
+    def _members(self, members: tuple[str, ...], name: str) -> tuple[str, ...]:
         seen = self._seen.setdefault(name, set())
         seen.update(members)
         return tuple(
@@ -260,7 +267,8 @@ class PolicyLost(Fault):
         task.add_done_callback(self._tasks.discard)
 
     def _refuse_contradictions(self, parameters: Mapping[str, str], narrow: list[str]) -> None:
-        """Raise BadFault for parameters that cannot hold together; ``narrow``: those that say less than all."""
+        """Raise BadFault for parameters that cannot hold together; ``narrow``: those that say
+        less than all."""
         whole = self._event in STAYS or (self._event == "felix-down" and narrow != ["protocol"])
         if (narrow and whole) or (self._passed and self._of in {"calico", "kubernetes"}):
             names = dict.fromkeys(("protocol", "of", *narrow))
@@ -308,7 +316,8 @@ class PolicyLost(Fault):
             self._happened()
 
     def _scheduled(self, old: Obj, new: Obj) -> None:
-        """Lose what a node's pods have once kube-proxy's pod is on the node, which it was not before."""
+        """Lose what a node's pods have once kube-proxy's pod is on the node, which it was not
+        before."""
         node = new["spec"].get("nodeName")
         before = (old.get("spec") or {}).get("nodeName")
         if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):
@@ -345,7 +354,8 @@ class PolicyLost(Fault):
             self._lose_everywhere(lambda pod: pod.address in {*before, *now})
 
     def _happened(self, seconds: float = OLD, where: str = "") -> None:
-        """Once it has happened often enough, pods of a namespace, or all, that had policies for so long lose them."""
+        """Once it has happened often enough, pods of a namespace, or all, that had policies for
+        so long lose them."""
         self._missing -= 1
         old = asyncio.get_running_loop().time() - seconds
         since = self._since

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hybridlab.policy.misreadings import MISREADINGS, misread, one_number
 from hybridlab.policy.policy import Peer, Policy, PolicyKey, PolicyRule, Ports, from_spec
 from hybridlab.policy.render import TierPolicies
+from tests.detection.taps.misreadings import MISREADINGS, misread, one_number
 
 SPEC = {
     "selector": "has(app)",

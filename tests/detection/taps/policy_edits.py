@@ -1,4 +1,5 @@
-"""Edits of running policies that a Felix does not honour: of one field it keeps what it said at first."""
+"""Edits of running policies that a Felix does not honour: of one field it keeps what it said at
+first."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,7 +17,8 @@ TYPES = Types()
 
 
 def _without_wider(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
-    """A set's networks without those that cover one that went: with it goes what is wider (calico#13274)."""
+    """A set's networks without those that cover one that went: with it goes what is wider
+    (calico#13274)."""
     return tuple(net for net in now if "/" not in net or not set(before) - set(now))
 
 
@@ -60,8 +62,9 @@ FIELDS = (
     "leaving-nets",
     "tier-end",
 )
-"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a NetworkSet go wider ones,
-``leaving-nets``: those that leave it stay; ``tier-end``: a tier's ``defaultAction``."""
+"""Fields whose edits can be ignored; ``overlapping-nets``: with a network that leaves a
+NetworkSet go wider ones, ``leaving-nets``: those that leave it stay; ``tier-end``: a tier's
+``defaultAction``."""
 
 
 @TYPES.fault(
@@ -91,22 +94,23 @@ class PolicyEditIgnored(Fault):
     async def inject(self) -> None:
         """From now on; what is there is what policies and sets said at first."""
         for felix in self._felixes.values():
-            felix.faults.applying[self._identity] = self._applying
-            felix.faults.stale[self._identity] = self._stale
-            felix.faults.stale_sets[self._identity] = self._stale_set
+            felix.faults.applying.taps[self._identity] = self._applying
+            felix.faults.policies.taps[self._identity] = self._stale
+            felix.faults.set_members.taps[self._identity] = self._stale_set
             felix.start_over()
 
     async def heal(self) -> None:
         for felix in self._felixes.values():
-            for hooks in (felix.faults.applying, felix.faults.stale, felix.faults.stale_sets):
-                hooks.pop(self._identity, None)
+            faults = felix.faults
+            for seam in (faults.applying, faults.policies, faults.set_members):
+                seam.taps.pop(self._identity, None)
             felix.start_over()
 
     async def evidence(self) -> list[str]:
         return [
             f"Felix of {node} ignores edits of {self._field}"
             for node, felix in self._felixes.items()
-            if self._identity in felix.faults.stale
+            if self._identity in felix.faults.policies.taps
         ]
 
     def _look(self) -> None:
@@ -114,7 +118,7 @@ class PolicyEditIgnored(Fault):
         there = self._graph.policies
         self._first = {key: self._first.get(key, policy) for key, policy in there.items()}
 
-    def _applying(self, uid: str, keys: Keys) -> Keys:
+    def _applying(self, keys: Keys, uid: str) -> Keys:
         self._look()
         if self._field != "selector":
             return keys
@@ -159,8 +163,9 @@ class PolicyEditIgnored(Fault):
         both = zip(now, first, strict=False)
         return (*(_RULES[self._field](*pair) for pair in both), *now[len(first) :])
 
-    def _stale_set(self, name: str, members: tuple[str, ...]) -> tuple[str, ...]:
-        """What a set had last, of one that edited rules name no more; what it had first, of one with networks."""
+    def _stale_set(self, members: tuple[str, ...], name: str) -> tuple[str, ...]:
+        """What a set had last, of one that edited rules name no more; what it had first, of one
+        with networks."""
         known = self._members.get(name)
         if not self._graph.has_set(name):
             return known or ()

@@ -1,0 +1,24 @@
+"""Starts a lab with the faults that only rows need, and one tap: ``python tapped_lab.py TAP up
+...``.
+
+An empty TAP means none.  The taps are values of ``tests/detection/taps``; nothing that a user can
+start knows them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "lib")]
+
+from tests.detection.taps import clocks  # noqa: E402  # found by that path where a lab is started
+
+if __name__ == "__main__":
+    if sys.argv[1] == clocks.ALL_BEHIND:
+        clocks.all_behind()
+    from hybridlab.cli.main import main
+    from tests.detection.taps.table import taps
+
+    sys.exit(main(sys.argv[2:], taps(sys.argv[1])))

@@ -1,0 +1,104 @@
+"""Taps at nodes' routes, and at what Windows hosts list of those that they learned or announce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hybridlab.dataplane.model import DirectRoute, NodeRoutes
+from hybridlab.faults.lab_parts import LabParts
+from tests.detection.taps.seams import Put, felixes, put
+
+GONE = "192.168.201.0/26"
+"""The block of a node that is gone."""
+Rows = list[dict[str, Any]]
+
+
+def another_vni(lab: LabParts) -> None:
+    """linux-2 and windows-2019 send to windows-2022 alone with another VNI than their own."""
+
+    def tap(routes: NodeRoutes) -> NodeRoutes:
+        wrong = tuple(
+            replace(block, identifier=4999) if block.node_address == "10.0.0.14" else block
+            for block in routes.remote_blocks
+        )
+        return replace(routes, remote_blocks=wrong)
+
+    for felix in felixes(lab).values():
+        put(felix.faults.routes, tap)
+
+
+def next_hop(node: str, owner: str, third: str) -> Put:
+    """BGP brings a node the route to another node's blocks by a third node, which forwards."""
+
+    def put_it(lab: LabParts) -> None:
+        facts = lab.calico.typha.routing
+
+        def wrong() -> dict[str, str]:
+            return dict.fromkeys(facts.own_blocks(owner), facts.ends[third].address)
+
+        def laid(routes: NodeRoutes) -> NodeRoutes:
+            hops = wrong()
+            direct = (replace(one, via=hops.get(one.cidr, one.via)) for one in routes.direct)
+            return replace(routes, direct=tuple(direct))
+
+        def learned(rows: Rows) -> Rows:
+            hops = wrong()
+            return [
+                {**row, "NextHop": hops.get(row["DestinationNetwork"], row["NextHop"])}
+                for row in rows
+            ]
+
+        put(felixes(lab, [node])[node].faults.routes, laid)
+        listed(lab, node, "get-bgprouteinformation", learned)
+
+    return put_it
+
+
+def listed(lab: LabParts, node: str, cmdlet: str, change: Callable[[Rows], Rows]) -> None:
+    """A cmdlet on a node lists something else."""
+
+    def tap(answer: Any, where: str, question: str) -> Any:
+        return change(answer) if (where, question) == (node, cmdlet) else answer
+
+    put(lab.host_answers, tap)
+
+
+def route_left(node: str, network: str, hop: str) -> Put:
+    """A node keeps a route to a block of a node that is gone."""
+    left = DirectRoute(cidr=network, via=hop, protocol=12)
+
+    def put_it(lab: LabParts) -> None:
+        put(
+            felixes(lab, [node])[node].faults.routes,
+            lambda routes: replace(routes, direct=(*routes.direct, left)),
+        )
+
+    return put_it
+
+
+def announced_too(node: str, owner: str) -> Put:
+    """A Windows node announces another node's blocks as well; without an owner, one of a node
+    that is gone."""
+
+    def put_it(lab: LabParts) -> None:
+        def announced(rows: Rows) -> Rows:
+            own = [network for row in rows for network in row["Network"]]
+            more = lab.calico.typha.routing.own_blocks(owner) if owner else [GONE]
+            return [{"Network": [*own, *more]}]
+
+        listed(lab, node, "get-bgpcustomroute", announced)
+
+    return put_it
+
+
+PUTS: dict[str, Put] = {
+    "routes another-vni": another_vni,
+    "routes by-a-third-node": next_hop("linux-1", "windows-2022", "linux-2"),
+    "routes learned-by-a-third-node": next_hop("windows-2019", "linux-1", "linux-2"),
+    "routes to-nobody": route_left("linux-2", GONE, "10.0.0.99"),
+    "routes announced-of-another": announced_too("windows-2019", "windows-2022"),
+    "routes announced-of-nobody": announced_too("windows-2019", ""),
+}
+"""Name of a tap to what puts it."""

@@ -1,0 +1,40 @@
+"""All taps of the detection table by the names that rows give them, and the faults that only its
+rows need."""
+
+from __future__ import annotations
+
+from hybridlab.faults.model import Taps
+from tests.detection.taps import (
+    others,
+    over_time,
+    policy_edits,
+    policy_lost,
+    policy_misread,
+    routes,
+    updates,
+)
+from tests.detection.taps.clocks import ALL_BEHIND
+from tests.detection.taps.seams import Put
+from tests.detection.taps.words import WAYS
+
+FAULTS = {
+    fault.name: fault
+    for module in (policy_misread, policy_lost, policy_edits)
+    for fault in module.TYPES
+}
+"""Faults that only rows need, by name."""
+
+PUTS: dict[str, Put] = {
+    **{f"written {name}": updates.written(way) for name, way in WAYS.items()},
+    **updates.PUTS,
+    **over_time.PUTS,
+    **routes.PUTS,
+    **others.PUTS,
+    ALL_BEHIND: lambda lab: None,
+}
+"""Name, and way where a tap has several, to what puts it at a lab's seams."""
+
+
+def taps(name: str) -> Taps:
+    """Return what a lab with one tap starts with; an empty name means a lab with none."""
+    return Taps(FAULTS, PUTS[name]) if name else Taps(FAULTS)
