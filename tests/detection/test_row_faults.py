@@ -20,6 +20,20 @@ SAMPLES = {
     "policy-misread": {"as": "any-port", "node": "linux-1"},
     "policy-lost": {"node": "windows-2022", "after": "service-made"},
     "policy-edit-ignored": {"node": "linux-1", "field": "order"},
+    "backends-of-another": {},
+    "backends-stale": {"node": "linux-1"},
+    "denial-wears-off": {"node": "linux-1", "seconds": "5"},
+    "first-syns-denied": {"node": "windows-2022"},
+    "last-backend-stays-away": {"node": "windows-2022"},
+    "node-ports-missing": {"node": "linux-1"},
+    "one-backend": {},
+    "one-backend-of-datagrams": {},
+    "one-port": {},
+    "target-port-ignored": {"node": "windows-2022"},
+    "udp-flows-stay": {"node": "linux-2"},
+    "udp-node-ports-keep-clients": {"node": "linux-2"},
+    "udp-node-ports-missing": {"node": "linux-1"},
+    "unready-backends-used": {},
 }
 
 

@@ -501,14 +501,6 @@ def test_a_lab_whose_clocks_are_behind_writes_times_of_two_minutes_ago() -> None
     assert time.time() - told == pytest.approx(120, abs=60)
 
 
-def test_a_tap_changes_only_what_the_taps_before_it_left() -> None:
-    world = World(None)
-    seam = world.lab.host_answers
-    seam.taps["one"] = lambda answer, *_: answer + 1
-    seam.taps["two"] = lambda answer, *_: answer * 2
-    assert seam(1, "node", "question") == 4
-
-
 REPLACING = {"setattr", "patch", "setitem", "delattr"}
 
 

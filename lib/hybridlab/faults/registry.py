@@ -4,7 +4,6 @@ from hybridlab.faults import (
     admission,
     api,
     cni_token,
-    denials,
     dns,
     exec,
     felix,
@@ -20,7 +19,6 @@ from hybridlab.faults import (
 _MODULES = (
     paths,
     rules,
-    denials,
     felix,
     reprogramming,
     dns,

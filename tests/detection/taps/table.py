@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from hybridlab.faults.model import Taps
 from tests.detection.taps import (
+    denials,
     others,
     over_time,
     policy_edits,
     policy_lost,
     policy_misread,
     routes,
+    service_tables,
     updates,
 )
 from tests.detection.taps.clocks import ALL_BEHIND
@@ -19,7 +21,7 @@ from tests.detection.taps.words import WAYS
 
 FAULTS = {
     fault.name: fault
-    for module in (policy_misread, policy_lost, policy_edits)
+    for module in (policy_misread, policy_lost, policy_edits, denials, service_tables)
     for fault in module.TYPES
 }
 """Faults that only rows need, by name."""

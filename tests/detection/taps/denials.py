@@ -1,4 +1,4 @@
-"""Denials that do not last: they wear off some time after Felix has programmed them, or hold for first SYNs alone."""
+"""Denials that do not last: they wear off after Felix programmed them, or hold for first SYNs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class DenialWearsOff(RuleFault):
         return any(self._identity in felix.faults.on_programmed for felix in self._felixes.values())
 
     async def evidence(self) -> list[str]:
-        """Rules that let through what was denied; where denials last just now, how long they will."""
+        """Return the rules that let through what was denied; where denials last yet, for how long."""
         waiting = [
             node
             for node, felix in self._felixes.items()
@@ -72,9 +72,10 @@ class DenialWearsOff(RuleFault):
 
 @TYPES.fault("first-syns-denied", "policy", NODE_OR_ALL)
 def first_syns_denied(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of the TCP that policy denies first SYNs alone vanish: one that is sent again is let through."""
+    """Of the TCP that policy denies first SYNs alone vanish: a second SYN is let through."""
     flow = "ip saddr . tcp sport . ip daddr . tcp dport timeout 60s"
-    again = f"tcp flags & (syn | ack) == syn meter syns {{ {flow} limit rate over 1/day burst 1 packets }} accept"
+    second = f"meter syns {{ {flow} limit rate over 1/day burst 1 packets }}"
+    again = f"tcp flags & (syn | ack) == syn {second} accept"
     return RuleFault(
         lab.dataplane,
         identity,
