@@ -65,23 +65,27 @@ class Disruptions:
 
     @property
     def kube_proxy(self) -> KubeProxy:
-        return KubeProxy(self.changes.kube, self.journal, self.patience, clock=self.clock)
+        return KubeProxy(self.changes, self.journal, self.patience, self.clock)
 
     @property
     def drain(self) -> Drain:
         lose_data = self.settings.delete_emptydir_data
-        return Drain(
-            self.changes, self.journal, self.patience, lose_data=lose_data, clock=self.clock
-        )
+        return Drain(self.changes, self.journal, self.patience, self.clock, lose_data=lose_data)
 
     @property
     def third_party_pods(self) -> ThirdPartyPods:
-        return ThirdPartyPods(self.changes.kube, self.journal, self.patience, clock=self.clock)
+        return ThirdPartyPods(self.changes, self.journal, self.patience, self.clock)
 
     @property
     def vni(self) -> Vni:
-        kube = self.changes.kube
-        return Vni(kube, self.journal, self.hosts, self.facts, self.patience, clock=self.clock)
+        return Vni(
+            self.changes,
+            self.journal,
+            self.patience,
+            self.clock,
+            hosts=self.hosts,
+            facts=self.facts,
+        )
 
     @property
     def procedure(self) -> Procedure:

@@ -6,18 +6,18 @@ without a controller would be lost for good: with one of them on the node nothin
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from conformance.disrupt.patience import Patience
+from conformance.disrupt.disruption import Disruption
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.journal.cordon import LIFTED, cordoned_by
-from conformance.journal.journalling import Journalling
-from conformance.kube.changes import Changes, pod_reference
+from conformance.kube.changes import pod_reference
 from conformance.kube.client import Obj
 from conformance.kube.node_conditions import CORDON, tolerated
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 from conformance.pods.third_party import controller, daemonset_of, is_own, label, networked
-from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
+from conformance.timing import Deadline, until
 
 ROUNDS = 2
 """times.  How often a pod that has come to a drained node is evicted before the node is given
@@ -30,24 +30,12 @@ NAMES = (HOSTNAME, "metadata.name")
 """By what a node affinity names a node."""
 
 
-class Drain:
+@dataclass(eq=False)
+class Drain(Disruption):
     """Drains nodes of one cluster, and lets pods in again."""
 
-    def __init__(
-        self,
-        changes: Changes,
-        journal: Journalling,
-        patience: Patience,
-        *,
-        lose_data: bool = False,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        """``lose_data``: pods with emptyDir may be evicted."""
-        self._changes = changes
-        self._journal = journal
-        self._lose_data = lose_data
-        self._patience = patience
-        self._clock = clock
+    lose_data: bool = field(default=False, kw_only=True)
+    """Pods with emptyDir may be evicted."""
 
     def possible(self, node: str) -> list[Obj]:
         """Return the pods that draining a node would evict.
@@ -83,7 +71,7 @@ class Drain:
         For who has changed nothing yet; once a drain is under way, it waits for budgets.
         """
         for pod in self.possible(node):
-            if refusal := self._changes.eviction_refusal(pod_reference(pod)):
+            if refusal := self.changes.eviction_refusal(pod_reference(pod)):
                 raise MissingCapability(
                     f"node {node} cannot be drained: pod {label(pod)} may not be evicted: {refusal}",
                     "add replicas that run elsewhere or loosen the budget for the run, or name another node by "
@@ -97,7 +85,7 @@ class Drain:
         the server's own, forbids it to the end; a pod does not go), ApiRefused, LockLost.
         """
         self.possible(node)
-        self._journal.patch(
+        self.journal.patch(
             _node(node), {"spec": {"unschedulable": True}}, f"drains node {node}: cordon"
         )
         evicted = self.possible(node)
@@ -107,7 +95,7 @@ class Drain:
     def evict(self, node: str, pods: Sequence[Obj]) -> None:
         """Evict these pods, each in its own grace period, and wait until they are gone.  Raises
         as :meth:`drain`."""
-        deadline = Deadline(self._patience.drain, self._clock)
+        deadline = Deadline(self.patience.drain, self.clock)
         for pod in pods:
             self._evict(pod, node, deadline)
         self._gone(node, pods, deadline)
@@ -144,7 +132,7 @@ class Drain:
     def networked(self, node: str) -> list[Obj]:
         """Return the pods on a node that have a network to lose; none in a dry run, which has
         evicted none."""
-        return [] if self._changes.dry_run else list(filter(_loses, self._on(node)))
+        return [] if self.changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
         """Let pods in again where this run has cordoned the node; what somebody else has cordoned
@@ -152,12 +140,12 @@ class Drain:
 
         The journal's entry of the cordon then finds nothing to restore.
         """
-        changes = self._changes  # which mark nothing in a dry run
+        changes = self.changes  # which mark nothing in a dry run
         if changes.dry_run or cordoned_by(changes.kube.find("v1", "Node", node)) == changes.run.run:
             changes.patch(_node(node), dict(LIFTED), f"uncordons node {node}", foreign=True)
 
     def _on(self, node: str) -> list[Obj]:
-        return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
+        return self.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
 
     def _evictable(self, node: str, pods: Sequence[Obj]) -> list[Obj]:
         """Return those of a node's pods that a drain evicts.  Raises as :meth:`possible`."""
@@ -171,13 +159,13 @@ class Drain:
         self._refuse(
             node,
             "the data in emptyDir of pods would be lost",
-            [item for item in evicted if _volumes(item) and not self._lose_data],
+            [item for item in evicted if _volumes(item) and not self.lose_data],
             "allow that with --delete-emptydir-data, or move them away",
         )
         self._refuse(
             node,
-            f"pods take longer to end than the {self._patience.drain:.0f} s for which a drain waits",
-            [item for item in pods if _loses(item) and grace(item) > self._patience.drain],
+            f"pods take longer to end than the {self.patience.drain:.0f} s for which a drain waits",
+            [item for item in pods if _loses(item) and grace(item) > self.patience.drain],
             "give the drain more time (drain: in a file for --timings), or move them away",
         )
         return evicted
@@ -197,7 +185,7 @@ class Drain:
         if _pinned(spec):
             return "is pinned to the node"
         owner = controller(pod) or {}
-        kube = self._changes.kube
+        kube = self.kube
         try:
             found = kube.find(
                 owner.get("apiVersion", ""),
@@ -230,7 +218,7 @@ class Drain:
         )
         while True:
             try:
-                self._changes.make(change)
+                self.changes.make(change)
                 return
             except ApiRefused as refusal:
                 if (
@@ -246,7 +234,7 @@ class Drain:
                         f"node {node} was not drained in {deadline.seconds:.0f} s: pod {label(pod)} may not be "
                         f"evicted: {refusal.explained}"
                     ) from refusal
-            self._clock.sleep(self._patience.evict_again)
+            self.clock.sleep(self.patience.evict_again)
 
     def _gone(self, node: str, evicted: Sequence[Obj], deadline: Deadline) -> None:
         uids = {item["metadata"]["uid"] for item in evicted}
@@ -254,9 +242,9 @@ class Drain:
             lambda: [item for item in self._on(node) if item["metadata"]["uid"] in uids],
             lambda left: not left,
             within=deadline.remaining,
-            every=self._patience.poll_every,
+            every=self.patience.poll_every,
             description=f"evicted pods have left node {node}",
-            clock=self._clock,
+            clock=self.clock,
         )
         if not settled.converged:
             raise EnvironmentBroken(

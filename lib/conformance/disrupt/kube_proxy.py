@@ -9,29 +9,19 @@ started, and there are releases that never do (kubernetes/kubernetes#135802).
 from collections.abc import Callable
 
 from conformance.disrupt.awaiting import until_nothing_is_missing
-from conformance.disrupt.patience import Patience
+from conformance.disrupt.disruption import Disruption
 from conformance.errors import EnvironmentBroken, MissingCapability
-from conformance.journal.journalling import Journalling
 from conformance.kube.changes import pod_reference
-from conformance.kube.client import Kube, Obj
+from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready, pod_state
-from conformance.timing import SYSTEM_CLOCK, Clock
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
 """sig-windows-tools' DaemonSet, and one for all nodes."""
 
 
-class KubeProxy:
+class KubeProxy(Disruption):
     """kube-proxy on the nodes of one cluster."""
-
-    def __init__(
-        self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
-        self._kube = kube
-        self._journal = journal
-        self._patience = patience
-        self._clock = clock
 
     def restart(self, node: str) -> None:
         """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is
@@ -61,7 +51,7 @@ class KubeProxy:
         before = self._pods(node)
         uids = {item["metadata"]["uid"] for item in before}
         for item in before:
-            self._journal.delete_owned_pod(pod_reference(item), why)
+            self.journal.delete_owned_pod(pod_reference(item), why)
 
         def missing() -> list[str]:
             new = [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids]
@@ -70,17 +60,17 @@ class KubeProxy:
 
         until_nothing_is_missing(
             missing,
-            within=self._patience.pod_ready,
-            every=self._patience.poll_every,
+            within=self.patience.pod_ready,
+            every=self.patience.poll_every,
             description=f"a new kube-proxy on node {node} is ready",
             late=f"kube-proxy on node {node} is not back",
-            clock=self._clock,
+            clock=self.clock,
         )
 
     def _pods(self, node: str) -> list[Obj]:
         found = [
             obj
             for labels in LABELS
-            for obj in self._kube.objects("v1", "Pod", NAMESPACE, labels=labels)
+            for obj in self.kube.objects("v1", "Pod", NAMESPACE, labels=labels)
         ]
         return [item for item in found if item["spec"].get("nodeName") == node]

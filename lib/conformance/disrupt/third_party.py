@@ -9,15 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.disrupt.awaiting import until_nothing_is_missing
+from conformance.disrupt.disruption import Disruption
 from conformance.disrupt.drain import DEFAULT_GRACE, grace
 from conformance.disrupt.healer import Healer
-from conformance.disrupt.patience import Patience
-from conformance.journal.journalling import Journalling
 from conformance.kube.changes import pod_reference
-from conformance.kube.client import Kube
 from conformance.kube.waits import is_ready, pod_state
 from conformance.pods.third_party import daemonset_of, label, third_party_pods
-from conformance.timing import SYSTEM_CLOCK, Clock
 
 DAEMONSET_PODS = Healer(
     name="daemonset-pods",
@@ -28,30 +25,21 @@ DAEMONSET_PODS = Healer(
 )
 
 
-class ThirdPartyPods:
+class ThirdPartyPods(Disruption):
     """What becomes of them on one cluster."""
-
-    def __init__(
-        self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
-        self._kube = kube
-        self._journal = journal
-        self._patience = patience
-        self._clock = clock
 
     def on(self, node: str) -> list[dict[str, str]]:
         """Return those on a node: namespace, name and uid."""
         keys = ("namespace", "name", "uid")
         return [
-            {key: pod["metadata"][key] for key in keys}
-            for pod in third_party_pods(self._kube, node)
+            {key: pod["metadata"][key] for key in keys} for pod in third_party_pods(self.kube, node)
         ]
 
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
         """Note those on a node, before they lose their network: the entry to close afterwards,
         and what it holds."""
         pods = self.on(node)
-        entry = DAEMONSET_PODS.note(self._journal, node, pods=pods) if pods else None
+        entry = DAEMONSET_PODS.note(self.journal, node, pods=pods) if pods else None
         return entry, pods
 
     def renewed(self, node: str, entry: Any, pods: Sequence[Mapping[str, str]]) -> None:
@@ -59,7 +47,7 @@ class ThirdPartyPods:
         close the entry."""
         self.renew(node, pods)
         if entry is not None:
-            self._journal.close(entry)
+            self.journal.close(entry)
 
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
         """Delete these pods, those that are still the same, and wait for successors.  Raises
@@ -67,13 +55,13 @@ class ThirdPartyPods:
         awaited: dict[str, str] = {}
         longer = 0.0
         for pod in pods:
-            found = self._kube.find("v1", "Pod", pod["name"], pod["namespace"])
+            found = self.kube.find("v1", "Pod", pod["name"], pod["namespace"])
             if found is None or found["metadata"].get("uid") != pod["uid"]:
                 continue
             if found["spec"].get("nodeName") != node or not daemonset_of(found):
                 continue  # nobody would make it anew there
             why = f"gives it a network again, which node {node} has made anew"
-            self._journal.delete_owned_pod(pod_reference(found), why)
+            self.journal.delete_owned_pod(pod_reference(found), why)
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)
         if awaited:
@@ -88,7 +76,7 @@ class ThirdPartyPods:
         def missing() -> list[str]:
             there = [
                 pod
-                for pod in third_party_pods(self._kube, node)
+                for pod in third_party_pods(self.kube, node)
                 if pod["metadata"]["uid"] not in old
             ]
             ready = {daemonset_of(item) for item in there if is_ready(item)}
@@ -98,9 +86,9 @@ class ThirdPartyPods:
 
         until_nothing_is_missing(
             missing,
-            within=self._patience.pod_ready + longer,
-            every=self._patience.poll_every,
-            clock=self._clock,
+            within=self.patience.pod_ready + longer,
+            every=self.patience.poll_every,
+            clock=self.clock,
             description=f"DaemonSets have their pods on node {node} again",
             late=f"pods of DaemonSets on node {node} are not back",
         )

@@ -10,21 +10,19 @@ told, not that it follows.
 import copy
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.disrupt.awaiting import until_nothing_is_missing
+from conformance.disrupt.disruption import Disruption
 from conformance.disrupt.felix import NAMESPACES
-from conformance.disrupt.patience import Patience
 from conformance.errors import MissingCapability
-from conformance.journal.journalling import Journalling
-from conformance.kube.client import Kube, Obj
+from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
 from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
 from conformance.probe.host import Hosts
-from conformance.timing import SYSTEM_CLOCK, Clock
 
 V3 = "projectcalico.org/v3"
 CRD = "crd.projectcalico.org/v1"
@@ -48,31 +46,18 @@ class Delivery:
     seconds: float
 
 
-class Vni:
+@dataclass(eq=False)
+class Vni(Disruption):
     """The VNI of one cluster."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        journal: Journalling,
-        hosts: Hosts,
-        facts: Facts,
-        patience: Patience,
-        *,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        self._kube = kube
-        self._journal = journal
-        self._hosts = hosts
-        self._facts = facts
-        self._patience = patience
-        self._clock = clock
+    hosts: Hosts = field(kw_only=True)
+    facts: Facts = field(kw_only=True)
 
     def configured(self) -> int:
         """What FelixConfiguration default says, or Calico's default."""
         for api in (V3, CRD):
             try:
-                found = self._kube.find(api, "FelixConfiguration", "default")
+                found = self.kube.find(api, "FelixConfiguration", "default")
             except ApiRefused as refusal:
                 if api == CRD or refusal.code < 500:
                     raise
@@ -84,7 +69,7 @@ class Vni:
     def device(self, node: str) -> int | None:
         """The VNI of a Linux node's VXLAN device; None when there is no such device.  Raises
         ProbeBroken."""
-        link = self._hosts.linux(node).link(DEVICE)
+        link = self.hosts.linux(node).link(DEVICE)
         return link.vxlan.vni if link and link.vxlan else None
 
     def vsid(self, node: str) -> int | None:
@@ -93,7 +78,7 @@ class Vni:
         return next(
             (
                 subnet.vsid
-                for network in self._hosts.hns_networks(node)
+                for network in self.hosts.hns_networks(node)
                 if network.pods
                 for subnet in network.subnets
                 if subnet.vsid is not None
@@ -109,15 +94,15 @@ class Vni:
         """
         before = self.configured()
         daemonset = self.possible()
-        self._journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
-        if self._facts.install.value != "operator":
+        self.journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
+        if self.facts.install.value != "operator":
             name = ObjectRef(
                 api_version="apps/v1",
                 kind="DaemonSet",
                 name=WINDOWS,
                 namespace=daemonset["metadata"]["namespace"],
             )
-            self._journal.patch(
+            self.journal.patch(
                 name, _with_variable(daemonset, str(vni)), f"gives Windows nodes VNI {vni}"
             )
         return Delivery(
@@ -143,28 +128,28 @@ class Vni:
 
         return until_nothing_is_missing(
             missing,
-            within=self._patience.vni_delivery,
-            every=self._patience.poll_every,
-            clock=self._clock,
+            within=self.patience.vni_delivery,
+            every=self.patience.poll_every,
+            clock=self.clock,
             description=f"every node has been given VNI {vni}",
             late=f"VNI {vni} was not delivered to every node",
         )
 
     def possible(self) -> Obj:
         """Return the DaemonSet on Windows.  Raise MissingCapability if no VNI can be delivered."""
-        if not self._kube.discovery.serves(V3, "FelixConfiguration"):
+        if not self.kube.discovery.serves(V3, "FelixConfiguration"):
             raise MissingCapability(
                 f"a VNI is written through {V3}, which is not served",
                 "install Calico's API server (APIServer default)",
             )
-        if self._kube.find(V3, "FelixConfiguration", "default") is None:
+        if self.kube.find(V3, "FelixConfiguration", "default") is None:
             raise MissingCapability(
                 "there is no FelixConfiguration default whose VNI could be changed and put back",
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
         pods = found["spec"]["template"]["spec"] if found else {}
-        if found is None or (self._facts.install.value != "operator" and not _entries(pods)):
+        if found is None or (self.facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
                 f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
                 "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
@@ -176,7 +161,7 @@ class Vni:
             (
                 one
                 for space in NAMESPACES
-                if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))
+                if (one := self.kube.find("apps/v1", "DaemonSet", WINDOWS, space))
             ),
             None,
         )
@@ -187,7 +172,7 @@ class Vni:
         pods = [
             pod
             for space in NAMESPACES
-            for pod in self._kube.objects("v1", "Pod", space, labels=f"k8s-app={WINDOWS}")
+            for pod in self.kube.objects("v1", "Pod", space, labels=f"k8s-app={WINDOWS}")
             if pod["spec"].get("nodeName") == node and not pod["metadata"].get("deletionTimestamp")
         ]
         values = {entry.get("value") for pod in pods for entry in _entries(pod["spec"])}
@@ -200,7 +185,7 @@ class Vni:
     def _unwritten(self, node: str, vni: int) -> str:
         """What a Windows node's CNI configuration does not say yet; empty when it does."""
         written = CONFIGURED.search(
-            self._hosts.cni_configuration(node, cni_files(self._daemonset()))
+            self.hosts.cni_configuration(node, cni_files(self._daemonset()))
         )
         if written and int(written[1]) == vni:
             return ""

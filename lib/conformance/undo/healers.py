@@ -74,7 +74,7 @@ def revivals(
     names = [
         str(entry.arguments["node"]) for entry in entries if entry.procedure == HNS_NETWORK.name
     ]
-    proxy = KubeProxy(changes.kube, Plainly(changes), patience_of(settings)("windows"))
+    proxy = KubeProxy(changes, Plainly(changes), patience_of(settings)("windows"))
     return {node: functools.partial(proxy.restart, node) for node in names}
 
 

@@ -136,7 +136,7 @@ def everything(
             }
         ]
         facts: Any = SimpleNamespace(install=SimpleNamespace(value=install))
-        Vni(written, journalled, Hosts(), facts, patience, clock=clock).deliver(  # type: ignore[arg-type]
+        Vni(written, journalled, patience, clock, hosts=Hosts(), facts=facts).deliver(  # type: ignore[arg-type]
             4097, linux=[], windows=[]
         )
     written.pods += [

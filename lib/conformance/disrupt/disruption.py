@@ -1,0 +1,23 @@
+"""What every disruption of a cluster is made with."""
+
+from dataclasses import dataclass
+
+from conformance.disrupt.patience import Patience
+from conformance.journal.journalling import Journalling
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.timing import SYSTEM_CLOCK, Clock
+
+
+@dataclass(eq=False)
+class Disruption:
+    """One way to change what belongs to everybody."""
+
+    changes: Changes
+    journal: Journalling
+    patience: Patience
+    clock: Clock = SYSTEM_CLOCK
+
+    @property
+    def kube(self) -> Kube:
+        return self.changes.kube
