@@ -39,31 +39,23 @@ def pcap(capture: Capture) -> bytes:
 
 def text(capture: Capture, vxlan_port: int) -> str:
     """A line each, oldest first, with what is inside VXLAN behind the packet that carries it."""
-    lines = [
-        f"{_time(packet)} {_way(packet)} {' | '.join(_told(packet.data, vxlan_port))}"
-        for packet in capture.packets
-    ]
-    lines += ["no packet of these addresses"] if not lines else []
-    lines += (
-        ["it ended before its time, with as many packets as it may have"] if capture.full else []
-    )
-    lines += (
-        [f"the kernel dropped {capture.dropped} packets of all kinds meanwhile"]
-        if capture.dropped
-        else []
-    )
+    lines = [_line(packet, vxlan_port) for packet in capture.packets]
+    lines = lines or ["no packet of these addresses"]
+    if capture.full:
+        lines.append("it ended before its time, with as many packets as it may have")
+    if capture.dropped:
+        lines.append(f"the kernel dropped {capture.dropped} packets of all kinds meanwhile")
     return "\n".join(lines)
 
 
-def _time(packet: Packet) -> str:
-    return datetime.datetime.fromtimestamp(packet.at, datetime.UTC).strftime("%H:%M:%S.%f")
+def _line(packet: Packet, vxlan_port: int) -> str:
+    at = datetime.datetime.fromtimestamp(packet.at, datetime.UTC)
+    direction = "out" if packet.way == OUTGOING else "in "
+    headers = " | ".join(_headers(packet.data, vxlan_port))
+    return f"{at:%H:%M:%S.%f} {packet.interface} {direction} {headers}"
 
 
-def _way(packet: Packet) -> str:
-    return f"{packet.interface} {'out' if packet.way == OUTGOING else 'in '}"
-
-
-def _told(data: bytes, vxlan_port: int) -> Iterator[str]:
+def _headers(data: bytes, vxlan_port: int) -> Iterator[str]:
     """``10.1.0.5 > 10.9.0.7 TCP 41234 > 80 SYN, 60 bytes``; then the same of what VXLAN carries."""
     if len(data) < 20 or data[0] >> 4 != 4:
         yield f"no IPv4 packet: {data[:24].hex()}"
@@ -85,7 +77,7 @@ def _told(data: bytes, vxlan_port: int) -> Iterator[str]:
     words += [f"VNI {int.from_bytes(inside[12:15], 'big')}"] if carries else []
     yield f"{' '.join(words)}, {length} bytes"
     if carries:
-        yield from _told(inside[30:], vxlan_port)
+        yield from _headers(inside[30:], vxlan_port)
 
 
 def _ports(protocol: int, inside: bytes) -> tuple[int, ...]:

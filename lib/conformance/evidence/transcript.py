@@ -11,6 +11,7 @@ import datetime
 import shlex
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.kube.transcript import ExecRecord
@@ -25,12 +26,12 @@ KEPT = 4000
 file."""
 
 
+@dataclass(eq=False)
 class ExecTranscript:
     """The transcript of one worker.  Thread-safe."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self._lock = threading.Lock()
+    file: Path
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def exec(self, record: ExecRecord) -> None:
         """One exec that ended, failed ones too: into the worker's file."""
@@ -44,13 +45,13 @@ class ExecTranscript:
         return TranscriptOfTest(self)
 
 
+@dataclass(eq=False)
 class TranscriptOfTest:
     """What one test asked.  Thread-safe."""
 
-    def __init__(self, worker: ExecTranscript) -> None:
-        self._worker = worker
-        self._lock = threading.Lock()
-        self._lines: list[str] = []
+    _worker: ExecTranscript
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lines: list[str] = field(default_factory=list)
 
     def literal(self, record: ExecRecord) -> None:
         """One literal command: here, and in the worker's file."""
@@ -72,13 +73,13 @@ class TranscriptOfTest:
             return "\n".join(self._lines)
 
 
+@dataclass(eq=False)
 class RecordingProber:
     """A prober whose every attempt is written into one test's transcript; what broke is, too."""
 
-    def __init__(self, prober: Prober, transcript: TranscriptOfTest) -> None:
-        self._prober = prober
-        self._transcript = transcript
-        self._askings: list[Asking] = []
+    _prober: Prober
+    _transcript: TranscriptOfTest
+    _askings: list[Asking] = field(default_factory=list)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         try:
@@ -104,12 +105,12 @@ class RecordingProber:
             asking.cancel()
 
 
+@dataclass(eq=False)
 class _RecordingAsking:
     """Attempts under way, of which each result is written down when it is taken."""
 
-    def __init__(self, asking: Asking, transcript: TranscriptOfTest) -> None:
-        self._asking = asking
-        self._transcript = transcript
+    _asking: Asking
+    _transcript: TranscriptOfTest
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         return self._asking.begin(attempts)

@@ -163,19 +163,16 @@ def _mebibytes(quantity: str) -> int:
 
 
 def _unallocated(kube: Kube) -> dict[str, int]:
-    """Node to free addresses in its blocks."""
-    for api_version in BLOCKS:
-        if not kube.discovery.serves(api_version, "IPAMBlock"):
-            continue
-        try:
-            blocks = kube.objects(api_version, "IPAMBlock")
-        except ApiRefused:
-            return {}
-        free: Counter[str] = Counter()
-        for block in blocks:
-            spec = block.get("spec") or {}
-            kind, _, node = str(spec.get("affinity") or "").partition(":")
-            if kind == "host":
-                free[node] += len(spec.get("unallocated") or ())
-        return dict(free)
-    return {}
+    """Return the free addresses in each node's blocks, where they can be read."""
+    api = next((api for api in BLOCKS if kube.discovery.serves(api, "IPAMBlock")), "")
+    free: Counter[str] = Counter()
+    try:
+        blocks = kube.objects(api, "IPAMBlock") if api else []
+    except ApiRefused:
+        return {}
+    for block in blocks:
+        spec = block.get("spec") or {}
+        kind, _, node = str(spec.get("affinity") or "").partition(":")
+        if kind == "host":
+            free[node] += len(spec.get("unallocated") or ())
+    return free
