@@ -1,8 +1,10 @@
 """Test context: the claims it is about, the policies in force, and where its reports go."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.figures import FigureLog, PolicyChange
@@ -81,6 +83,23 @@ class Context:
         seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
         nodes = list(dict.fromkeys(end.node for end in ends))
         return "; ".join(self.felix(nodes, seconds, change is None))
+
+    def of_part(self, end: str, *claims: str) -> Context:
+        """Return the context whose decisions count for the part of these claims that ends so.
+
+        Without claims: of each claim of the test.
+        """
+
+        def keep(seen: Sequence[Decision]) -> object:
+            return self.keep(
+                [
+                    replace(one, claim=claim, part=end)
+                    for claim in claims or self.claims
+                    for one in seen
+                ]
+            )
+
+        return replace(self, keep=keep) if end else self
 
     def as_expected(self, reason: str, half: Half) -> None:
         """Say that what an expectation about the cluster asked for was so."""
