@@ -11,8 +11,8 @@ from conformance.fixtures import (
 )
 from conformance.marks import about, manifest, needs, verifies
 
-IN = "one rule lets this client in, whatever labels no policy selects, and whatever Services there are"
-NOT_IN = "no rule lets these clients in, whatever labels they have, and whatever Services there are"
+IN = "one rule lets this client in, whatever other labels and Services there are"
+NOT_IN = "no rule lets these clients in, whatever other labels and Services there are"
 OUT = "one rule lets the servers out to this client"
 NOT_OUT = "no rule lets the servers out to these clients"
 NOT_SELECTED = "no policy selects this client"

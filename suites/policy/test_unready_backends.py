@@ -19,10 +19,10 @@ def test_a_backend_that_is_not_ready_is_reached(
 ) -> None:
     clients = pods.clients("linux").one_per_os() + pods.clients("windows")
     ready = pods.servers("linux").one_per_os()
-    unready = unready_servers.beside(ready)
+    unready = [unready_servers.beside(ready)]
     no_backends = pods.servers("windows").one_per_os()
     expect.limitation(
-        policy.filled(service=services.spread([*ready, unready]).name),
+        policy.filled(service=services.spread(ready + unready).name),
         Case(clients, unready, tcp=8080, open=True, because=UNREADY),
         Case(clients, ready, tcp=8080, open=True, witness=True, because=READY),
         Case(clients, no_backends, tcp=8080, open=False, witness=True, because=NO_BACKEND),

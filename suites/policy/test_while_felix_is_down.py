@@ -45,7 +45,7 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     clients = pods.clients(os).at(*own_nodes)
     selected = servers + clients
     allowed = pods.clients(other(os)).one_per_os()
-    away = pods.away(os).at(*own_nodes)
+    away = pods.elsewhere(os).at(*own_nodes)
     stranger = pods.servers(other(os)).one_per_os()
     cases = [
         Case(allowed, selected, tcp=8080, udp=8080, open=True, because=IN),

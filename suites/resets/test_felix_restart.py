@@ -1,15 +1,16 @@
 """Restarting Felix can reset established connections of its node's Windows pods; their policies stay in force."""
 
 from conformance.fixtures import ConnectionsDuringChange, Expect, Felix, Policy, ResetTopology
-from conformance.marks import manifest, verifies, windows_directions
+from conformance.marks import manifest, verifies
 
 STREAMS_ALONE = "the policy lets the streams pass, and nothing else"
 BECAUSE = "a new Felix gives HNS everything anew, whatever the old one gave"
 
 
-@windows_directions()
 @manifest("policy/resets/restart.yaml")
-@verifies("RST-3", part="{client_os} to {server_os}")
+@verifies("RST-3", part="linux to windows")
+@verifies("RST-3", part="windows to linux")
+@verifies("RST-3", part="windows to windows")
 def test_a_stream_may_be_lost_and_then_comes_back(
     policy: Policy,
     felix: Felix,

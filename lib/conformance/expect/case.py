@@ -1,4 +1,4 @@
-"""One row of a test: which clients connect to which servers, how, whether that is open or closed, and why."""
+"""One row of a test: which clients connect to which servers, how, with which result, and why."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -15,9 +15,10 @@ Nodes = Literal["any nodes", "same node", "other nodes"]
 
 @dataclass(frozen=True)
 class Case:
-    """Each client connects to each server, or cannot: ``Case(clients, servers, tcp=80, open=True, because="...")``.
+    """Each of some clients connects to each of some servers, or times out.
 
-    Raises UsageProblem for a row that names no protocol, no reason, or a protocol beside targets that have one.
+    ``Case(clients, servers, tcp=80, open=True, because="the one rule allows TCP 80")``.  Raises
+    UsageProblem for a case without a port or a reason, or with a port beside targets that have one.
     """
 
     clients: Workload | Sequence[Workload]
@@ -36,22 +37,22 @@ class Case:
     part: str = ""
     """How the part of the test's claims ends that the row is about; empty: all of them."""
     at: Side | None = None
-    """The end whose node enforces it, where the change's policies are about both; None: as the policies say."""
+    """The end whose node enforces the case; None: the end that the change's policies are about."""
     witness: bool = False
     """Whether the row only shows that the policies are in force, which another claim is about."""
 
     def __post_init__(self) -> None:
-        ways = (self.tcp, self.udp, self.through)
         if not self.because:
             raise UsageProblem(f"{self._row}: say why, by because=")
-        if self._targets and any(ways):
-            raise UsageProblem(f"{self._row}: these targets have a port, so name no protocol")
-        if not self._targets and _several(self.servers) and not any(ways):
-            raise UsageProblem(f"{self._row}: say by which port, by tcp=, udp= or through=")
+        has_port = any((self.tcp, self.udp, self.through))
+        if _several(self.servers) and has_port is bool(self._targets):
+            raise UsageProblem(
+                f"{self._row}: name tcp=, udp= or through= for pods, and none for targets with a port"
+            )
 
     @property
     def pairs(self) -> list[Pair]:
-        """Every client with every target.  Raises MissingCapability where the nodes have no such pair."""
+        """Return each client with each target.  Raises MissingCapability where nodes lack."""
         clients = Group(_several(self.clients))
         if self._targets:
             return [(client, target) for client in clients for target in self._targets]
@@ -68,9 +69,8 @@ class Case:
         ]
 
     def of_part(self, context: Context) -> Context:
-        """Return the context in which decisions are about the row's part, and its enforcing end."""
-        part = ("", self.part) if self.part else context.part
-        return replace(context, part=part, at=self.at or context.at)
+        """Return the context in which the case is decided: of its part, enforced where it says."""
+        return replace(context.of_part(self.part), at=self.at or context.at)
 
     @property
     def _targets(self) -> list[Target]:
@@ -89,15 +89,15 @@ def _several(end: Workload | Target | Sequence[Workload] | Sequence[Target]) -> 
     return (end,) if isinstance(end, Workload | Target) else tuple(end)
 
 
-def rows_of(cases: Iterable[Case]) -> dict[Pair, Case]:
-    """Return every path of the cases once, in order, with its case.  Raises UsageProblem where two contradict."""
+def rows_of(items: Iterable[object]) -> dict[Pair, Case]:
+    """Return every path of the cases among these.  Raises UsageProblem where two contradict."""
     found: dict[Pair, Case] = {}
-    for case in cases:
+    for case in (item for item in items if isinstance(item, Case)):
         for pair in case.pairs:
             other = found.setdefault(pair, case)
             if (other.open, other.part) != (case.open, case.part):
                 raise UsageProblem(
-                    f"{pair[0].label} -> {pair[1].label}: two cases say different things of this path: "
+                    f"{pair[0].label} -> {pair[1].label}: two cases disagree about this path: "
                     f"{other.because!r} and {case.because!r}"
                 )
     return found

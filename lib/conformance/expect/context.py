@@ -1,6 +1,8 @@
 """What a test knows beside its own paths: where results go, what the cluster is, how long to
 wait."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -154,6 +156,10 @@ class Context:
                 list(dict.fromkeys(end.node for end in ends)), seconds, unwell_only=change is None
             )
         )
+
+    def of_part(self, part: str, claim: str = "") -> Context:
+        """Return the context whose decisions count for this part of a claim, or of each claim."""
+        return replace(self, part=(claim, part)) if part or claim else self
 
     def as_expected(self, reason: str, half: Half) -> None:
         """Decide that what an expectation about the cluster asked for was so."""

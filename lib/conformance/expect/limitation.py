@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, UsageProblem
-from conformance.expect.case import Case, rows_of
+from conformance.expect.case import rows_of
 from conformance.expect.context import Context, Said
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
@@ -35,11 +35,11 @@ class LimitedCase:
     """Paths whose state shows that the policies are in force and that the pods have a network."""
 
     def keep(self, context: Context) -> Context:
-        """The context, where what is decided is decided of this claim and part."""
-        return replace(context, part=(self.claim, self.part))
+        """Return the context whose decisions count for this claim and part."""
+        return context.of_part(self.part, self.claim)
 
 
-def case_of(cases: Iterable[Case]) -> LimitedCase:
+def case_of(cases: Iterable[object]) -> LimitedCase:
     """Return the only limitation of its test.
 
     Raises UsageProblem where no case is its witness, or none is about it.

@@ -153,9 +153,8 @@ class Expect(Session):
         A case that is a ``witness`` shows that the policies are in force; that it stays open is what another claim
         says, and a broken control of this one.  ``lasts``: as for :meth:`matrix`.
         """
-        policies, cases = _parted(policies_and_cases)
-        opened, shut = self._paths_of(cases)
-        self._make(policies, [*opened, *shut])
+        opened, shut = self._paths_of(policies_and_cases)
+        self._make(policies_and_cases, [*opened, *shut])
         witnesses = frozenset(key(*pair) for pair in shut if self._rows[key(*pair)].witness)
         return self._decide(opened, shut, Ask(kind=kind, witnesses=witnesses, lasts=lasts))[-1]
 
@@ -172,12 +171,13 @@ class Expect(Session):
         Cases that are a ``witness`` show in the same rounds that the policies are in force, and that the pods have a
         network.  All are seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
         """
-        policies, cases = _parted(policies_and_cases)
-        limited = limitation.case_of(cases)
-        because = next(case.because for case in cases if not case.witness)
-        self.limitations(*policies, cases=[limited], because=because)
+        limited = limitation.case_of(policies_and_cases)
+        because = rows_of(policies_and_cases)[next(iter(limited.as_documented))].because
+        self.limitations(*policies_and_cases, cases=[limited], because=because)
 
-    def limitations(self, *policies: Policies, cases: Sequence[LimitedCase], because: str) -> None:
+    def limitations(
+        self, *policies: Policies | Case, cases: Sequence[LimitedCase], because: str
+    ) -> None:
         """As :meth:`limitation`, of several that share a change, by ports of the same servers.
 
         What is wrong with one leaves the others as they are.
@@ -208,9 +208,8 @@ class Expect(Session):
 
         What gets through where the policies close the path is no broken control, but Nonconformance.
         """
-        policies, cases = _parted(policies_and_cases)
-        opened, shut = self._paths_of(cases, open, closed)
-        self._make(policies, [*opened, *shut])
+        opened, shut = self._paths_of(policies_and_cases, open, closed)
+        self._make(policies_and_cases, [*opened, *shut])
         ask = Ask(because=because, open_is_control=lasts, closed_is_control=True, lasts=lasts)
         return self._decide(opened, shut, ask)[-1]
 
@@ -337,7 +336,10 @@ class Expect(Session):
     # --- how they are decided --------------------------------------------------------------------------------------
 
     def _paths_of(
-        self, cases: Iterable[Case], open: Iterable[Pairs] = (), closed: Iterable[Pairs] = ()
+        self,
+        cases: Iterable[Policies | Case],
+        open: Iterable[Pairs] = (),
+        closed: Iterable[Pairs] = (),
     ) -> tuple[list[Pair], list[Pair]]:
         """Return the paths that are to be open, and those that are to be closed; remember their cases."""
         rows = rows_of(cases)
@@ -346,13 +348,14 @@ class Expect(Session):
         shut = [pair for pair, case in rows.items() if not case.open]
         return each([opened, *open]), each([shut, *closed])
 
-    def _make(self, policies: Iterable[Policies], pairs: Iterable[Pair]) -> None:
+    def _make(self, policies_and_cases: Iterable[Policies | Case], pairs: Iterable[Pair]) -> None:
         """Apply policies once all these paths are seen open, but those that an earlier change of this test closed."""
         before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
         if before:
             self.controls([before], because="before the change nothing closes this path")
-        for policy in policies:
-            policy.apply()
+        for item in policies_and_cases:
+            if not isinstance(item, Case):
+                item.apply()
 
     def _decide(
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
@@ -530,10 +533,3 @@ class Expect(Session):
             want,
             rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule,
         )
-
-
-def _parted(several: Iterable[Policies | Case]) -> tuple[list[Policies], list[Case]]:
-    """Return the policies and the cases among these."""
-    items = list(several)
-    cases = [item for item in items if isinstance(item, Case)]
-    return [item for item in items if not isinstance(item, Case)], cases

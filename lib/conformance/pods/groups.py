@@ -86,12 +86,15 @@ class Group(tuple[Workload, ...]):
         return self._some(others, "one node", lambda client, server: client.node == server.node)
 
     def in_turns_to(self, servers: Iterable[Workload]) -> PodPairs:
-        """Each server with a client of each operating system, in turns: few commands run at once on a Windows node."""
+        """Return each server with a client of each operating system; the clients take turns.
+
+        Few commands then run at once on a Windows node.
+        """
         systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
         return PodPairs(pair for clients in systems for pair in zip(cycle(clients), servers))
 
     def in_crowd(self, place: int, size: int) -> list[str]:
-        """Return so many addresses that nobody has (of 198.18.0.0/15), with these pods' from this place on (from 1)."""
+        """Return ``size`` addresses: those of these pods from ``place`` on, the rest of no pod."""
         nobodys = [str(CROWD + number) for number in range(size - len(self))]
         return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
 
@@ -119,9 +122,6 @@ class Group(tuple[Workload, ...]):
 
     def tcp(self, port: int) -> list[Target]:
         return [workload.tcp(port) for workload in self]
-
-    def udp(self, port: int) -> list[Target]:
-        return [workload.udp(port) for workload in self]
 
     @property
     def first(self) -> Workload:

@@ -21,12 +21,10 @@ class PassingServices:
         self._made: list[ObjectRef] = []
 
     def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
-        """A Service before each group's pods; again, the same with these backends, and ``at_nodes`` a port at nodes.
+        """Return a Service before each group's pods; again, the same with these backends.
 
-        Before no pods: none, and those that came go.
+        ``at_nodes``: with a port at nodes.
         """
-        if not groups:
-            self.remove()
         came = [self._over(at, group) for at, group in enumerate(groups)]
         return (
             [self._over(at, group, of="node-port") for at, group in enumerate(groups)]

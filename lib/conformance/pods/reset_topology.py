@@ -5,7 +5,7 @@ test's change lets a guest connect to the pods that the policy selects, or be co
 each of those pods that counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS, Pair, Target, Workload
@@ -39,10 +39,10 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class ResetTopology:
-    """One direction's pods."""
+    """The pods of one direction, or of all."""
 
     streams: PodPairs
-    """From whom to whom the watched streams go, one on each Windows node."""
+    """Client and server of each watched stream, one of each direction on each Windows node."""
     beside: PodPair
     """Between Linux pods."""
     windows: Group
@@ -61,19 +61,37 @@ class ResetTopology:
         return self.ways["ingress"]
 
 
-def reset_topology_of(
-    worker_pods: WorkerPods, client_os: OS, server_os: OS, *nodes: str
-) -> ResetTopology:
-    """Pods of one direction, the Windows ones on ``nodes`` if some are named.  Raises as ``WorkerPods`` does."""
-    client, server = worker_pods.get("linux-client", "linux-server")
-    linux = {"client": Group([client]), "server": Group([server])}
-    windows = {"client": worker_pods.clients("windows"), "server": worker_pods.servers("windows")}
-    if nodes:
-        windows = {part: group.at(*nodes) for part, group in windows.items()}
-    clients = windows["client"] if client_os == "windows" else linux["client"]
-    servers = windows["server"] if server_os == "windows" else linux["server"]
+def reset_topology_of(worker_pods: WorkerPods, client_os: OS, server_os: OS) -> ResetTopology:
+    """Return the pods of one direction.  Raises as ``WorkerPods`` does."""
+    linux = worker_pods.get("linux-client", "linux-server")
+    clients = worker_pods.clients("windows") if client_os == "windows" else Group(linux[:1])
+    servers = worker_pods.servers("windows") if server_os == "windows" else Group(linux[1:])
     streams = clients.beside(servers) if client_os == server_os else clients.to(servers)
-    watched = Group(item for item in (*streams.clients, *streams.servers) if item.os == "windows")
+    return _topology(linux, clients, servers, streams)
+
+
+def reset_topology_on(worker_pods: WorkerPods, *nodes: str) -> ResetTopology:
+    """Return the pods of the three directions with a Windows end, the Windows pods on these nodes.
+
+    Raises as ``WorkerPods`` does.
+    """
+    linux = worker_pods.get("linux-client", "linux-server")
+    clients = worker_pods.clients("windows").at(*nodes)
+    servers = worker_pods.servers("windows").at(*nodes)
+    streams = PodPairs(
+        (*Group(linux[:1]).to(servers), *clients.to(linux[1:]), *clients.beside(servers))
+    )
+    return _topology(linux, clients, servers, streams)
+
+
+def _topology(
+    linux: Sequence[Workload], clients: Group, servers: Group, streams: PodPairs
+) -> ResetTopology:
+    """Return the topology of these streams; ``linux``: the client and the server beside them."""
+    client, server = linux
+    watched = Group(
+        {pod.uid: pod for pair in streams for pod in pair if pod.os == "windows"}.values()
+    )
     names = {"client_app": clients.first.role, "server_app": servers.first.role}
     entries = tuple((client, item.tcp(ECHO_PORT)) for item in (*watched, server))
     calls = tuple((item, server.tcp(ECHO_PORT)) for item in (*watched, client))

@@ -45,8 +45,8 @@ def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
 def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> list[Obj]:
     """Return the objects with every placeholder replaced, in values and in keys.
 
-    An object that names a placeholder of several values is made once for each.  Raises UsageProblem when one is not
-    known.
+    An object that names a placeholder of several values is made once for each value.  Raises
+    UsageProblem for a placeholder without a value.
     """
     asked = {name for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}
     unknown = sorted(asked - known.keys())

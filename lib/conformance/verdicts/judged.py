@@ -56,12 +56,17 @@ def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
     if raised is None or all(seen.verdict is not raised.verdict for seen in statement.seen):
         return raised
     of_claims = [seen for seen in statement.seen if seen.claim]
-    own = any(seen.claim == claim.id and part.endswith(seen.part) for seen in of_claims)
+    own = any(seen.claim == claim.id and _is_about(seen, part) for seen in of_claims)
     if own and statement.in_body:  # it was decided apart from the others
         return None
     # What was raised is the worst of what was decided claim by claim.
     by_claim = raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims)
     return None if by_claim else raised
+
+
+def _is_about(decision: Decision, part: str) -> bool:
+    """Return whether a decision counts for a part; for a claim without parts each does."""
+    return not part or part.endswith(decision.part)
 
 
 def _lacks_denial(claim: Claim, decisions: Sequence[Decision], found: Finding) -> bool:
@@ -104,7 +109,7 @@ def _decisions(
     found = [
         replace(seen, claim=claim.id, part=part, test=test, about=_about(seen, builds))
         for seen in folded(
-            one for one in statement.seen if one.claim in ("", claim.id) and part.endswith(one.part)
+            one for one in statement.seen if one.claim in ("", claim.id) and _is_about(one, part)
         )
     ]
     instead: dict[ClaimVerdict, dict[str, Any]] = {

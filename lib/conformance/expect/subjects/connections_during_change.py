@@ -157,7 +157,10 @@ class ConnectionsDuringChange:
         return min(versions, key=Version.parse) if len(versions) == len(told) else ""
 
     def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
-        self.expect.context.decided(stream.client, stream.server, verdict, reason, "behaviour")
+        part = f"{stream.client.os} to {stream.server.os}"
+        self.expect.context.of_part(part).decided(
+            stream.client, stream.server, verdict, reason, "behaviour"
+        )
 
     def _violated(
         self,
@@ -246,6 +249,10 @@ class ConnectionsDuringChange:
     ) -> list[StreamState]:
         """What became of each; one that does not come back makes its own decision VIOLATED."""
         states = self.streams.followed(streams, because=because, since=since)
+        if any(map(self.streams.not_recovered, states)):  # the others are decided all the same
+            for stream, state in zip(streams, states, strict=True):
+                if not self.streams.not_recovered(state):
+                    self._say(stream, of_chance(state.lost), f"{state.label}: {state.words}")
         self._demand_recovery(streams, states, because)
         self.streams.same_pods(states)
         return states

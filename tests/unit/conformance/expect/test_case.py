@@ -1,4 +1,4 @@
-"""A case names its paths, its reason and its part; what cannot be asked is refused with the case's name."""
+"""A case names its paths, its reason and its part; a case that cannot be asked is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import UsageProblem
-from conformance.expect.case import Case, rows_of
+from conformance.expect.case import Case, Nodes, rows_of
 from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.model.claim import ClaimVerdict
@@ -31,7 +31,12 @@ def shown(pairs: list[Pair]) -> list[str]:
 def test_each_client_is_asked_by_each_protocol_that_the_case_names() -> None:
     case = Case(CLIENTS, SERVER, tcp=80, udp=53, open=True, because="nothing closes it")
     at = SERVER.address
-    assert shown(case.pairs) == [f"near {at} 80/tcp", f"far {at} 80/tcp", f"near {at} 53/udp", f"far {at} 53/udp"]  # fmt: skip
+    assert shown(case.pairs) == [
+        f"near {at} 80/tcp",
+        f"far {at} 80/tcp",
+        f"near {at} 53/udp",
+        f"far {at} 53/udp",
+    ]
 
 
 def test_a_pod_is_not_asked_whether_it_reaches_itself() -> None:
@@ -48,18 +53,20 @@ def test_servers_may_be_asked_through_what_stands_before_them() -> None:
 
 @pytest.mark.parametrize(("on", "client"), [("same node", NEAR), ("other nodes", FAR)])
 def test_clients_may_be_those_of_the_servers_own_node_or_of_others(
-    on: str, client: Workload
+    on: Nodes, client: Workload
 ) -> None:
-    case = Case(CLIENTS, [SERVER], tcp=80, open=True, because="it listens", on=on)  # type: ignore[arg-type]
+    case = Case(CLIENTS, [SERVER], tcp=80, open=True, because="it listens", on=on)
     assert case.pairs == [(client, SERVER.tcp(80))]
 
 
 def test_a_case_without_a_port_or_a_reason_is_refused_by_its_name() -> None:
-    with pytest.raises(UsageProblem, match=r"Case\(ns/near .* open=True\): say by which port"):
+    with pytest.raises(
+        UsageProblem, match=r"Case\(ns/near .* open=True\): name tcp=, udp= or through="
+    ):
         Case(NEAR, SERVER, open=True, because="it listens")
     with pytest.raises(UsageProblem, match=r"open=False\): say why"):
         Case(NEAR, SERVER, tcp=80, open=False, because="")
-    with pytest.raises(UsageProblem, match="these targets have a port"):
+    with pytest.raises(UsageProblem, match="none for targets with a port"):
         Case(NEAR, SERVICE, tcp=80, open=True, because="it has a backend")
 
 

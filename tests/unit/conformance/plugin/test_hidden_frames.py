@@ -15,5 +15,6 @@ def test_frames_of_expectations_are_hidden_below_verdicts_alone(
     error: Exception, hidden: bool
 ) -> None:
     hide_how_it_was_decided()
-    raised = pytest.ExceptionInfo.from_exc_info((type(error), error, None))
+    with pytest.raises(type(error)) as raised:
+        raise error
     assert vars(traffic)["__tracebackhide__"](raised) is hidden

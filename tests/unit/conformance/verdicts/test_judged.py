@@ -178,3 +178,18 @@ def test_what_ended_a_test_and_is_told_by_no_decision_counts_for_every_part_that
     elsewhere = way(OLD, V.INCONCLUSIVE, claim="CONN-3", part="another part")
     raised = Finding(V.INCONCLUSIVE, "the other part is unsure")
     assert told("CONN-3", *before, elsewhere, raised=raised, in_body=True).verdict is V.CONFIRMED
+
+
+def test_a_decision_counts_for_the_parts_whose_names_end_as_it_says_and_for_a_claim_without_parts() -> (
+    None
+):
+    of_linux = way(OLD, V.VIOLATED, claim="XPOL-12", part="linux server")
+    said = Statement(seen=[of_linux, way(NEW, half="closed", claim="XPOL-12", part="server")])
+
+    def verdict(part: str) -> V:
+        return judged(catalog()["XPOL-12"], part, "t::a", said, {}).verdict
+
+    assert verdict("edited rule, linux server") is V.VIOLATED
+    assert verdict("edited rule, windows server") is V.CONFIRMED
+    assert verdict("edited rule, windows client") is V.NOT_RUN
+    assert verdict("") is V.VIOLATED
