@@ -88,9 +88,12 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "cli": {"qualify", "report", "kube", "policy", "catalog", "errors", "product"},
     "qualify": {"verdicts", "catalog", "model", "errors"},
     "report": {"verdicts", "catalog", "model", "settings"},
-    "verdicts": {"verdicts.meaning", "expect.figures", "catalog", "model", "errors"},
+    "verdicts": {"verdicts.meaning", "catalog", "model", "errors"},
+    "expect.subjects": {
+        "expect", "verdicts.meaning", "probe", "pods", "policy", "catalog",
+    } | BASE,
     "expect": {
-        "expect.explain", "expect.engine", "verdicts.meaning", "probe", "pods", "policy", "catalog",
+        "expect.explain", "expect.engine", "verdicts.meaning", "probe", "pods", "policy",
     } | BASE,
     "expect.explain": {"expect.engine", "probe", "pods"} | BASE,
     "expect.engine": {"probe", "pods"} | BASE,

@@ -14,7 +14,7 @@ from conformance.disrupt.felix import FELIX_RESTART, Felix
 from conformance.disrupt.healer import Healer
 from conformance.errors import Nonconformance
 from conformance.expect.case import Case, rows_of
-from conformance.expect.check import Check, Judged, Ruling
+from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.traffic import Expect, Policies, Removable
 from conformance.journal.journalling import Journalling
@@ -117,8 +117,7 @@ class EndingPolicy:
             )
             symptom = ("Felix runs", "Felix ended")
             found = Ruling(error=Nonconformance(text), symptom=symptom)
-        with Check(self.expect.context, "behaviour") as check:
-            check.each([(None, server, found)], lambda one: one)
+        check(self.expect.context, "behaviour", [(None, server, found)], lambda one: one)
 
     def _is_closed(self, pair: Pair) -> bool:
         source, target = pair

@@ -8,7 +8,7 @@ calico-node of a Linux node fills its object at once, then each period
 from collections.abc import Sequence
 
 from conformance.errors import ControlBroken, MissingCapability
-from conformance.expect.check import Check, Judged, Ruling
+from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.context import Context
 from conformance.journal.journalled import Journalled
 from conformance.kube.changes import reference
@@ -58,8 +58,7 @@ class OwnNodeStatus:
                 return Ruling(told, ClaimVerdict.LIFTED)
             return because
 
-        with Check(self._context, "behaviour") as check:
-            check.each([(None, node, node) for node in self._windows], judge)
+        check(self._context, "behaviour", [(None, node, node) for node in self._windows], judge)
 
     def _filled(self, windows: str, linux: str) -> str:
         """When the Windows node's was filled last, empty where it was not."""

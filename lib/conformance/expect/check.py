@@ -95,6 +95,17 @@ class Check:
         raise worst
 
 
+def check(
+    context: Context,
+    half: Half,
+    cases: Iterable[tuple[Workload | None, End, T]],
+    judge: Callable[[T], Judged],
+) -> None:
+    """Judge each case by itself (:meth:`Check.each`), and raise the worst failure."""
+    with Check(context, half) as one:
+        one.each(cases, judge)
+
+
 def _rank(error: Exception) -> int:
     """Rank a failure; the lowest is raised: what says most about the cluster, then about pods."""
     order = (Nonconformance, EnvironmentBroken, ProbeBroken)

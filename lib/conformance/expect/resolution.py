@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
-from conformance.expect.check import Check, Judged, Ruling
+from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.excuses import changed
 from conformance.expect.explain import message
@@ -75,8 +75,7 @@ def resolves(
         return asked.failure(attempt, answers[place], heard.get(attempt.label), seconds)
 
     cases = [(one.source, one.target, place) for place, one in enumerate(attempts)]
-    with Check(expect.context, "behaviour") as check:
-        check.each(cases, judge)
+    check(expect.context, "behaviour", cases, judge)
 
 
 @dataclass(frozen=True)

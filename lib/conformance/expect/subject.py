@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from conformance.expect.check import Check, Judged
+from conformance.expect.check import Judged, check
 from conformance.expect.context import End
 from conformance.expect.guard import unless_changed
 from conformance.expect.traffic import Expect
@@ -26,9 +26,8 @@ class Subject:
         cases: Iterable[tuple[Workload | None, End, T]],
         judge: Callable[[T], Judged],
     ) -> None:
-        """Judge each case by itself (:meth:`Check.each`), and raise the worst failure."""
-        with Check(self.expect.context, half) as check:
-            check.each(cases, judge)
+        """Judge each case by itself, and raise the worst failure."""
+        check(self.expect.context, half, cases, judge)
 
     def unless_changed(
         self, source: Workload, target: Target, wrong: Exception, *, want: bool = True

@@ -354,7 +354,7 @@ class Judge:
             worker=self.run.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
-            figures=statement.figures.figures(),
+            figures=statement.figures(),
             explanation=statement.explanation,
             cause=statement.cause or (statement.explanation.cause if statement.explanation else ""),
         )

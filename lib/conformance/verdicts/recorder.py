@@ -1,12 +1,12 @@
 """The ``record`` fixture: how a test says more than passed or failed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from conformance.catalog import Claim, Modality
 from conformance.errors import SuiteError
-from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict, Finding
 from conformance.model.decision import Decision
+from conformance.model.figures import Figures
 from conformance.verdicts.statement import Statement
 
 
@@ -25,10 +25,9 @@ class Recorder:
         """Say on which operating systems the pods of this test really ran."""
         self._statement.touched.update(systems)
 
-    @property
-    def figures(self) -> FigureLog:
-        """Where expectations take down tries and the effect of policy changes."""
-        return self._statement.figures
+    def timed(self, figures: Callable[[], Figures]) -> None:
+        """Take the tries and the effects of policy changes from here, once the test has ended."""
+        self._statement.figures = figures
 
     def decided(self, *seen: Decision) -> None:
         """Keep what an expectation decided: it counts for each claim and part of the test, or for the one it names.

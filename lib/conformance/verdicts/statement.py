@@ -1,14 +1,14 @@
 """What an exception means for the claims of the test that raised it.  Pure; the hooks that use it are in ``judge``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim
 from conformance.errors import MissingCapability, first_line
-from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, Finding
 from conformance.model.decision import Decision
 from conformance.model.explanation import Explanation
+from conformance.model.figures import Figures
 from conformance.verdicts.meaning import of_error
 
 SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
@@ -27,7 +27,8 @@ class Statement:
     """Claim (empty: all of the test's) to LIFTED, NOT_OBSERVED or ADVISED, with the reason."""
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
-    figures: FigureLog = field(default_factory=FigureLog)
+    figures: Callable[[], Figures] = Figures
+    """Returns how many tries attempts needed, and when changes of policy showed."""
     seen: list[Decision] = field(default_factory=list)
     """What its expectations have decided, path by path."""
     calling: bool = False

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken
-from conformance.expect.check import Check, Judged
+from conformance.expect.check import Judged, check
 from conformance.expect.context import Context
 from conformance.expect.engine.answered import COMMAND_UNTOLD
 from conformance.expect.engine.at_once import at_once
@@ -132,8 +132,7 @@ class Commands:
             return because if sorted(ended.output.split()) == wanted else Nonconformance(said.but())
 
         cases = [(one[0], None, one) for one in zip(clients, ran, strict=True)]
-        with Check(self.context, "behaviour") as check:
-            check.each(cases, judge)
+        check(self.context, "behaviour", cases, judge)
 
     def _succeed(
         self,
@@ -187,8 +186,7 @@ class Commands:
             (*pair, (pair, words, future))
             for (pair, words), future in zip(several, ran, strict=True)
         ]
-        with Check(self.context, half) as check:
-            check.each(cases, judged)
+        check(self.context, half, cases, judged)
 
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
         return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)

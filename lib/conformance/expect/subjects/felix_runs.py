@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect.check import Check, Judged
+from conformance.expect.check import Judged, check
 from conformance.expect.context import Context
 from conformance.expect.explain.advice import pods_on
 from conformance.model.facts import NodeFacts
@@ -59,8 +59,7 @@ class FelixRuns:
                 return EnvironmentBroken(lost[node.name])
             return self._error(node.name, down[node.name], settled.seconds, because)
 
-        with Check(self.context, "read") as check:
-            check.each([(None, node, node) for node in self.nodes], judge)
+        check(self.context, "read", [(None, node, node) for node in self.nodes], judge)
 
     def _error(self, node: str, told: str, seconds: float, because: str) -> Exception:
         claims = ", ".join(self.context.claims)

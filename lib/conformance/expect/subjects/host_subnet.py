@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, first_line
-from conformance.expect.check import Check, Judged, Ruling
+from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.subjects.ping import asked_for
 from conformance.expect.subjects.streams import StreamExpect
 from conformance.model.claim import ClaimVerdict
@@ -72,5 +72,4 @@ class HostSubnet:
             (stream.client, stream.target, (stream, state))
             for stream, state in zip(opened, states, strict=True)
         ]
-        with Check(context, "open") as check:
-            check.each(cases, judge)
+        check(context, "open", cases, judge)
