@@ -35,7 +35,7 @@ from conformance.policy.reach import Reach
 from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
-from conformance.qualify.stored import StoredReport, read
+from conformance.qualify.stored import Report, read
 from conformance.report import page, summed_up, terminal
 from conformance.report.pack import pack
 from conformance.report.terminal import printable
@@ -398,7 +398,7 @@ def _pack(options: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(report: StoredReport, figures: bool) -> list[str]:
+def _summary(report: Report, figures: bool) -> list[str]:
     """Which run it was, and what its end said."""
     run = report.run
     told = (line for line, _ in terminal.summary(report.plain, Path(report.where), figures=figures))

@@ -73,9 +73,17 @@ def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applica
     """The first condition that fails, else the first that cannot be decided, else Applies.
 
     ``part``: what a part of the claim demands beyond the claim itself.
+    The answer is kept with the facts.
     """
-    windows = claim.needs.windows > 0
-    outcomes = [*_check(claim.applies, facts, windows), *_check(part, facts, windows)]
+    key = (claim.applies, part, claim.needs.windows > 0)
+    if key not in facts.derived:
+        facts.derived[key] = _decide(facts, *key)
+    answer: Applicability = facts.derived[key]
+    return answer
+
+
+def _decide(facts: Facts, claim: Conditions, part: Conditions, windows: bool) -> Applicability:
+    outcomes = [*_check(claim, facts, windows), *_check(part, facts, windows)]
     for wanted in (NotApplicable, Undecided):
         for outcome in outcomes:
             if isinstance(outcome, wanted):

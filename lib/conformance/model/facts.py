@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -181,6 +182,22 @@ class Facts:
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         return tuple(node for node in self.nodes if node.os == os)
+
+    @functools.cached_property
+    def derived(self) -> dict[Any, Any]:
+        """Answers that follow from these facts, kept with them so that each is worked out once."""
+        return {}
+
+    def with_windows(self, names: tuple[str, ...]) -> Facts:
+        """Return these facts with only the named Windows nodes, the same object each time."""
+        if names not in self.derived:
+            windows = tuple(node for node in self.by_os("windows") if node.name in names)
+            nodes = (*self.by_os("linux"), *windows)
+            self.derived[names] = (
+                replace(self, nodes=nodes) if len(nodes) < len(self.nodes) else self
+            )
+        found: Facts = self.derived[names]
+        return found
 
 
 def _together(told: list[Fact[str]], otherwise: Fact[str]) -> Fact[str]:

@@ -43,7 +43,7 @@ from conformance.report import (
 )
 from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
-from conformance.report.run import RunReport, to_json, write_json
+from conformance.report.run import RunReport, write_json
 from conformance.run import load, plan
 from conformance.run.directory import RunDirectory
 from conformance.run.estimate import token_line
@@ -83,8 +83,8 @@ class Controller:
         self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
-        self.plain: dict[str, Any] = {}
-        """The report in its JSON form; empty: there is none."""
+        self.report: RunReport | None = None
+        """The report, once the run has ended."""
         self.by_user = False
         self.running: list[str] = []
         """Tests that have begun and not ended, the oldest first."""
@@ -313,10 +313,10 @@ class Controller:
         )
         report = self._with_leftovers(report)
         session.exitstatus = report.exit_code
-        self.plain = to_json(report)
+        self.report = report
         write_json(report, directory.path / "conformance.json")  # before what may fail
         page.write(
-            self.plain,
+            report.plain,
             directory.path / "report.html",
             difference=self.compared,
             folder=directory.path,
@@ -502,11 +502,11 @@ class Controller:
             others = [test for test in self.outcomes.values() if not test.reason.startswith(SIGN)]
             for line in would_not_run(others, self.run.settings.lacking):
                 terminalreporter.write_line(line)
-        if not self.plain or not self.run.directory:
+        if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(
-            self.plain,
+            self.report.plain,
             from_here(self.run.directory.path),
             figures=self.state.config.option.verbose > 0,
         ):

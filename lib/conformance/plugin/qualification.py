@@ -15,14 +15,15 @@ import pytest
 from conformance.catalog import catalog
 from conformance.errors import UsageProblem
 from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
 from conformance.qualify import attest, gate, waivers
 from conformance.qualify.compare import Comparison, as_text, compare
 from conformance.qualify.gate import GateResult
 from conformance.qualify.sets import GateSet, sets
-from conformance.qualify.stored import StoredReport, parse, read
+from conformance.qualify.stored import Report, read
 from conformance.qualify.waivers import Waiver, waiver_for
-from conformance.report.run import Gate, RunReport, to_json
+from conformance.report.run import Gate, RunReport
 from conformance.report.summed_up import UNSELECTED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, exit_code
 from conformance.verdicts.meaning import of_waived
@@ -45,7 +46,7 @@ class Qualification:
     waivers: tuple[Waiver, ...] = ()
     attested: Mapping[str, attest.Attestation] = field(default_factory=dict)
     fail_on: frozenset[ClaimVerdict] = frozenset()
-    baseline: StoredReport | None = None
+    baseline: Report | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Qualification:
@@ -79,9 +80,9 @@ class Qualification:
             waived=self._waived(report.claims),
             attested={**report.attested, **{key: str(a) for key, a in self.attested.items()}},
         )
-        stored = parse(to_json(report), "this run")
-        gates = gate.judge(stored, self.required, self.waivers, catalog())
-        found = compare(self.baseline, stored, self.waivers) if self.baseline else None
+        claims = _by_claim(report)
+        gates = gate.judge(claims, self.required, self.waivers, catalog())
+        found = compare(self.baseline, claims, self.waivers) if self.baseline else None
         status = self._status(report.tests, pytest_status, by_user=by_user)
         causes = {**self._causes(report, gates, found), status: ""}
         code = next((code for code in GRAVEST_FIRST if code in causes), 0)
@@ -136,19 +137,9 @@ class Qualification:
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
         """A line for each required set of which the selection leaves claims out; ``claims``: before a test has run."""
-        plan = RunReport(
-            run_id="",
-            started="",
-            seconds=0,
-            exit_code=0,
-            command="",
-            cluster={},
-            facts=facts,
-            tests=(),
-            claims=tuple(claims),
-        )
+        plan = Report(run={}, facts=facts, claims={each.claim.id: each for each in claims})
         gone: dict[str, dict[str, None]] = {}
-        for result in gate.judge(parse(to_json(plan), "the plan"), self.required, (), catalog()):
+        for result in gate.judge(plan, self.required, (), catalog()):
             if ids := [each.claim for each in result.standing if each.found == UNSELECTED]:
                 gone.setdefault(result.name, {}).update(dict.fromkeys(ids))
         return [
@@ -220,6 +211,23 @@ class Qualification:
 
 GRAVEST_FIRST = (3, 4, 2, 1, 6, 7, 5)
 """Exit codes by what counts: what pytest alone can say, then 1, then 6, then the others."""
+
+
+def _by_claim(report: RunReport) -> Report:
+    """Return what gates and comparisons read of a report, without its JSON form."""
+    return Report(
+        run={
+            "id": report.run_id,
+            "started": report.started,
+            "evidence": report.evidence,
+            "cut_short": report.cut_short,
+        },
+        facts=report.facts,
+        claims={outcome.claim.id: outcome for outcome in report.claims},
+        statistics=to_plain(report.statistics),
+        installed=to_plain(report.installed),
+        suite=report.suite,
+    )
 
 
 def _reported(result: GateResult) -> Gate:

@@ -19,7 +19,7 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
-from conformance.qualify.stored import StoredReport, read
+from conformance.qualify.stored import Report, read
 from conformance.report.run import Continued, RunReport
 from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, worst
@@ -38,7 +38,7 @@ REMEDY = (
 class Rerun:
     """An earlier run, and what of it is run again."""
 
-    report: StoredReport
+    report: Report
     tests: frozenset[str]
     """Node ids of the tests that are run again."""
 

@@ -15,7 +15,7 @@ from conformance.model.decision import Decision
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
-from conformance.qualify.stored import StoredReport, versions
+from conformance.qualify.stored import Report, versions
 from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.decisions import BETWEEN_TWO
 
@@ -28,13 +28,13 @@ BAD = frozenset(
 FLAKY = "FLAKY"
 
 
-def to_run_again(report: StoredReport, digest: str) -> tuple[str, ...]:
+def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
     """Node ids of the tests.  ``digest``: of the catalog by which they will be judged.
 
     Raises UsageProblem where the report cannot be continued, or holds nothing to run again.
     """
     tests: Sequence[Mapping[str, Any]] = report.plain.get("tests") or []
-    theirs = str((report.plain.get("suite") or {}).get("catalog") or "")
+    theirs = str(report.suite.get("catalog") or "")
     if report.schema == "1" or not theirs or not uid(report):
         raise UsageProblem(
             f"report {report.where} cannot be continued: it does not tell its cluster and catalog"
@@ -56,17 +56,17 @@ def to_run_again(report: StoredReport, digest: str) -> tuple[str, ...]:
     return found
 
 
-def uid(report: StoredReport) -> str:
+def uid(report: Report) -> str:
     """The UID of the report's cluster; empty: the report has none."""
-    return str((report.plain.get("installed") or {}).get("cluster_uid") or "")
+    return str(report.installed.get("cluster_uid") or "")
 
 
-def differences(report: StoredReport, facts: Facts, installed: Installed) -> Iterator[str]:
+def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[str]:
     """Why this is not the cluster that the report is about, as it was then; none: it is."""
     if uid(report) != installed.cluster_uid:
         yield f"the cluster is another: {installed.cluster_uid or 'unknown'} here, {uid(report)} there (kube-system)"
         return
-    before = from_plain(Installed, report.plain["installed"])
+    before = from_plain(Installed, report.installed)
     if report.facts:
         for name in ("calico_version", "kubernetes_version"):
             then = getattr(report.facts, name).value
@@ -88,7 +88,7 @@ def differences(report: StoredReport, facts: Facts, installed: Installed) -> Ite
             yield f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
 
 
-def results_of(report: StoredReport, test: str) -> tuple[ClaimResult, ...]:
+def results_of(report: Report, test: str) -> tuple[ClaimResult, ...]:
     """What a test of the report said of claims."""
     return tuple(
         result

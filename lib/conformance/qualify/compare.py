@@ -12,9 +12,10 @@ from conformance.model.explanation import unnamed
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimVerdict, precedence
-from conformance.qualify.stored import StoredClaim, StoredReport, versions
+from conformance.qualify.stored import Report, versions
 from conformance.qualify.waivers import Waiver, waiver_for
 from conformance.verdicts.acceptable import UNDECIDED, Turn, turn
+from conformance.verdicts.claims import ClaimOutcome
 
 NOISE = 1.25
 """A convergence time has moved when its median changed by more than this factor ..."""
@@ -92,7 +93,7 @@ class Comparison:
         return 1 if self.of("worse") else 6 if self.of("undecided now") else 0
 
 
-def compare(old: StoredReport, new: StoredReport, waivers: Sequence[Waiver] = ()) -> Comparison:
+def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Comparison:
     """The newer report beside the older one; ``waivers`` accept what became worse."""
     shared = [claim for claim in new.claims if claim in old.claims]
     return Comparison(
@@ -118,7 +119,7 @@ def compare(old: StoredReport, new: StoredReport, waivers: Sequence[Waiver] = ()
     )
 
 
-def _accepted(turned: Turned, claim: StoredClaim, waivers: Sequence[Waiver]) -> Turned:
+def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) -> Turned:
     """The same with the waiver that accepts it, where it became worse and each place where it did is waived."""
     if turned.turn != "worse":
         return turned
@@ -130,7 +131,7 @@ def _accepted(turned: Turned, claim: StoredClaim, waivers: Sequence[Waiver]) -> 
         and turned.where in ("", f"part {result.part}", f"Windows {build}")
     } or {("", "")}
     found = [
-        waiver_for(waivers, claim.id, ClaimVerdict(turned.now), part=part, build=build)
+        waiver_for(waivers, turned.claim, ClaimVerdict(turned.now), part=part, build=build)
         for part, build in places
     ]
     return replace(turned, waiver=str(found[0])) if all(found) else turned
@@ -144,15 +145,15 @@ def _places(result: ClaimResult) -> Iterator[tuple[str, ClaimVerdict]]:
         yield "", result.verdict
 
 
-def _flaky(report: StoredReport) -> list[str]:
+def _flaky(report: Report) -> list[str]:
     return [
-        f"{claim['id']}: attempts disagree, the worst counts"
-        for claim in report.plain["claims"]
-        if claim.get("flaky")
+        f"{ident}: attempts disagree, the worst counts"
+        for ident, claim in report.claims.items()
+        if claim.flaky
     ]
 
 
-def _label(report: StoredReport) -> str:
+def _label(report: Report) -> str:
     version = report.facts.calico_version.value if report.facts else None
     run = report.run
     evidence = report.evidence or "no cluster"
@@ -162,7 +163,7 @@ def _label(report: StoredReport) -> str:
     )
 
 
-def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterator[Turned]:
+def _turned(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
     """As a whole, and where both reports go into detail by part and Windows build.
 
     ``builds``: those of the newer report's cluster.  What it has and was not looked at is not decided any more; a build
@@ -175,7 +176,7 @@ def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterat
         yield from _turned_builds(old, new, builds)
 
 
-def _turned_parts(old: StoredClaim, new: StoredClaim) -> Iterator[Turned]:
+def _turned_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[Turned]:
     now = _by_part(new)
     for part, before in _by_part(old).items():
         if part and before is not now.get(part):
@@ -184,7 +185,7 @@ def _turned_parts(old: StoredClaim, new: StoredClaim) -> Iterator[Turned]:
             yield _one(new, f"part {part}", before, now.get(part), reason)
 
 
-def _turned_builds(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterator[Turned]:
+def _turned_builds(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
     now = _by_build(new)
     # Where the whole claim is undecided, its own line says that no build was reached.
     undecided = new.verdict in UNDECIDED
@@ -204,7 +205,7 @@ GONE = "nothing was decided about it in the newer run"
 
 
 def _one(
-    claim: StoredClaim,
+    claim: ClaimOutcome,
     where: str,
     before: ClaimVerdict | None,
     now: ClaimVerdict | None,
@@ -212,20 +213,20 @@ def _one(
 ) -> Turned:
     words = [str(verdict) if verdict else "not selected" for verdict in (before, now)]
     return Turned(
-        claim=claim.id,
+        claim=claim.claim.id,
         where=where,
         before=words[0],
         now=words[1],
-        turn=turn(claim.kind, before, now),
+        turn=turn(claim.claim.kind, before, now),
         reason=reason,
     )
 
 
-def _by_part(claim: StoredClaim) -> dict[str, ClaimVerdict]:
+def _by_part(claim: ClaimOutcome) -> dict[str, ClaimVerdict]:
     return _worst(claim, ((result.part, result.verdict) for result in claim.results))
 
 
-def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
+def _by_build(claim: ClaimOutcome) -> dict[str, ClaimVerdict]:
     verdicts = (
         (build, decision.verdict) for decision in claim.decisions for build in decision.about
     )
@@ -233,17 +234,17 @@ def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
 
 
 def _worst(
-    claim: StoredClaim, verdicts: Iterable[tuple[str, ClaimVerdict]]
+    claim: ClaimOutcome, verdicts: Iterable[tuple[str, ClaimVerdict]]
 ) -> dict[str, ClaimVerdict]:
     """Return the verdict that counts for each part or build."""
-    order = precedence(claim.kind)
+    order = precedence(claim.claim.kind)
     found: dict[str, ClaimVerdict] = {}
     for place, verdict in verdicts:
         found[place] = min(found.get(place, verdict), verdict, key=order.index)
     return found
 
 
-def _other_parts(old: StoredClaim, new: StoredClaim) -> Iterator[str]:
+def _other_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[str]:
     if not (old.results and new.results):
         return
     for what, before, now in (
@@ -252,7 +253,7 @@ def _other_parts(old: StoredClaim, new: StoredClaim) -> Iterator[str]:
     ):
         for sign, several in (("only before", before - now), ("only now", now - before)):
             if several - {""}:
-                yield f"{new.id}: {what} {sign}: {', '.join(sorted(several - {''}))}"
+                yield f"{new.claim.id}: {what} {sign}: {', '.join(sorted(several - {''}))}"
 
 
 def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
@@ -304,26 +305,23 @@ def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:
+def _other_versions(old: Report, new: Report) -> Iterator[str]:
     """Components that run in another version, or in another image under the same tag; only where both reports tell."""
-    before, now = (
-        versions(from_plain(Installed, stored_report.plain.get("installed") or {}))
-        for stored_report in (old, new)
-    )
+    before, now = (versions(from_plain(Installed, report.installed)) for report in (old, new))
     for what in sorted(before.keys() | now.keys()) if before and now else ():
         if before.get(what) != now.get(what):
             yield f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
 
 
-def _other_suites(old: StoredReport, new: StoredReport) -> Iterator[str]:
+def _other_suites(old: Report, new: Report) -> Iterator[str]:
     """What judged them: another suite, catalog or sets of claims; only where both reports tell."""
-    before, now = (report.plain.get("suite") or {} for report in (old, new))
+    before, now = (report.suite for report in (old, new))
     for name in ("version", "commit", "catalog", "sets"):
         if before.get(name) and now.get(name) and before[name] != now[name]:
             yield f"the suite's {name}: {before[name][:12]} -> {now[name][:12]}"
 
 
-def _other_times(old: StoredReport, new: StoredReport) -> Iterator[str]:
+def _other_times(old: Report, new: Report) -> Iterator[str]:
     before = _effects(old)
     now = _effects(new)
     for what in sorted(before.keys() & now.keys()):
@@ -345,18 +343,18 @@ def _other_times(old: StoredReport, new: StoredReport) -> Iterator[str]:
             yield f"recovery, {what}: {earlier[what]:.2f} s -> {later[what]:.2f} s"
 
 
-def _effects(report: StoredReport) -> Mapping[str, Any]:
+def _effects(report: Report) -> Mapping[str, Any]:
     return report.statistics.get("policy_effect") or {}
 
 
-def _recoveries(report: StoredReport) -> dict[str, float]:
+def _recoveries(report: Report) -> dict[str, float]:
     """Claim and part to the seconds until a new connection was there again; the longest, where several tests say it."""
     found: dict[str, float] = {}
-    for claim in report.claims.values():
+    for ident, claim in report.claims.items():
         for result in claim.results:
             seconds = result.measured.get(RECOVERY)
             if isinstance(seconds, int | float):
-                what = f"{claim.id} ({result.part})" if result.part else claim.id
+                what = f"{ident} ({result.part})" if result.part else ident
                 found[what] = max(found.get(what, 0.0), float(seconds))
     return found
 

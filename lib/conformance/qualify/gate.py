@@ -6,18 +6,19 @@ something is not decided.  What a lab shows qualifies nothing, and is said so.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from conformance.catalog import Catalog, NotApplicable, applicability
+from conformance.catalog import Catalog, Claim, NotApplicable, applicability
 from conformance.model.claim import ClaimResult
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.sets import Demand, GateSet
-from conformance.qualify.stored import StoredClaim, StoredReport
+from conformance.qualify.stored import Report
 from conformance.qualify.waivers import Waiver, waiver_for
 from conformance.verdicts.acceptable import about_the_cluster, acceptable, on_build, unacceptable
+from conformance.verdicts.claims import ClaimOutcome
 
 Answer = Literal["qualified", "not qualified", "incomplete"]
 WOULD = "would qualify"
@@ -98,7 +99,7 @@ class GateResult:
 
 
 def judge(
-    report: StoredReport, required: Sequence[GateSet], waivers: Sequence[Waiver], claims: Catalog
+    report: Report, required: Sequence[GateSet], waivers: Sequence[Waiver], claims: Catalog
 ) -> tuple[GateResult, ...]:
     """One result for each set and Windows build, in this order."""
     return tuple(
@@ -139,7 +140,7 @@ def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Wa
 
 
 def _obstacles(
-    report: StoredReport, required: GateSet, build: str, waivers: Sequence[Waiver], claims: Catalog
+    report: Report, required: GateSet, build: str, waivers: Sequence[Waiver], claims: Catalog
 ) -> Iterator[Obstacle]:
     if report.schema == "1":
         reason = "schema 1 tells neither on which builds a claim was decided nor whether the run got to its end"
@@ -165,21 +166,21 @@ def _obstacles(
 
 def _of_build(facts: Facts, build: str) -> Facts:
     """Return the facts with the Windows nodes of one build alone."""
-    windows = (node for node in facts.by_os("windows") if build in (node.build, NO_BUILD))
-    return replace(facts, nodes=(*facts.by_os("linux"), *windows))
+    nodes = facts.by_os("windows")
+    return facts.with_windows(tuple(node.name for node in nodes if build in (node.build, NO_BUILD)))
 
 
 def _excused(
-    report: StoredReport, claim: StoredClaim, demand: Demand, build: str, claims: Catalog
+    report: Report, claim: ClaimOutcome, demand: Demand, build: str, claims: Catalog
 ) -> set[str]:
     """Parts of a claim ("": the claim as a whole) that are not about this cluster's nodes of a build.
 
     Where that would leave nothing of the claim to ask for, only those whose condition the set names.
     """
-    if report.facts is None or claim.id not in claims:
+    if report.facts is None or demand.claim not in claims:
         return set()
     facts = _of_build(report.facts, build)
-    known = claims[claim.id]
+    known = claims[demand.claim]
     parts = {*demand.parts, *(result.part for result in claim.results)}
     whole = applicability(known, facts)
     if isinstance(whole, NotApplicable):
@@ -198,26 +199,26 @@ def _excused(
 
 
 def _of_claim(
-    claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[Waiver]
+    claim: ClaimOutcome, demand: Demand, build: str, waivers: Sequence[Waiver]
 ) -> Iterator[Obstacle]:
     if not claim.results:
         if claim.verdict is None:
-            yield _open(claim.id, "", "not selected", claim.reason)
-        elif not acceptable(claim.kind, claim.verdict):
-            accepted = waiver_for(waivers, claim.id, claim.verdict, part="", build=build)
-            yield _said(claim, "", claim.verdict, claim.reason, accepted)
+            yield _open(demand.claim, "", "not selected", claim.reason)
+        elif not acceptable(claim.claim.kind, claim.verdict):
+            accepted = waiver_for(waivers, demand.claim, claim.verdict, part="", build=build)
+            yield _said(demand.claim, "", claim.verdict, claim.reason, accepted)
         return
     heard = () if demand.only else tuple(result.part for result in claim.results)
     for part in dict.fromkeys((*demand.parts, *heard)):
         results = [result for result in claim.results if result.part == part]
         if results:
-            yield from _of_part(claim, part, results, build, waivers)
+            yield from _of_part(claim.claim, part, results, build, waivers)
         else:
-            yield _open(claim.id, part, "not selected", "no test of this part was in the run")
+            yield _open(demand.claim, part, "not selected", "no test of this part was in the run")
 
 
 def _of_part(
-    claim: StoredClaim,
+    claim: Claim,
     part: str,
     results: Sequence[ClaimResult],
     build: str,
@@ -232,14 +233,16 @@ def _of_part(
             waiver_for(waivers, claim.id, said.verdict, part=part, build=place)
             for place in said.places
         ]
-        yield _said(claim, part, said.verdict, said.reason, accepted[0] if all(accepted) else None)
+        yield _said(
+            claim.id, part, said.verdict, said.reason, accepted[0] if all(accepted) else None
+        )
 
 
 def _said(
-    claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None
+    claim: str, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None
 ) -> Obstacle:
     return Obstacle(
-        claim=claim.id,
+        claim=claim,
         part=part,
         found=str(verdict),
         reason=reason,

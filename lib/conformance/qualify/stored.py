@@ -1,60 +1,45 @@
-"""A report that was written before, read back: ``conformance.json`` of schema 3, 2, and 1 as far as it goes."""
+"""What gates, comparisons and reruns read of a report, and how it is read from a file.
+
+Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goes.
+"""
 
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from conformance.catalog import Claim, Modality
 from conformance.errors import UsageProblem
+from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain
-from conformance.model.decision import Decision
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict
+from conformance.verdicts.claims import ClaimOutcome
 
 SCHEMAS = ("1", "2", "3")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredClaim:
-    """What a report says of one claim."""
+class Report:
+    """A report by its claims: of a run that ends here, or one that was stored."""
 
-    id: str
-    area: str
-    statement: str
-    kind: ClaimKind
-    verdict: ClaimVerdict | None
-    """None: not selected."""
-    reason: str
-    remedy: str
-    results: tuple[ClaimResult, ...]
-    missing: tuple[str, ...]
-    """Parts without a verdict where others have one."""
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        return tuple(decision for result in self.results for decision in result.decisions)
-
-    @property
-    def word(self) -> str:
-        return str(self.verdict) if self.verdict else "not selected"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredReport:
-    """One report."""
-
-    schema: Literal["1", "2", "3"]
-    where: str
+    schema: str = SCHEMA_VERSION
+    where: str = "this run"
     """How messages name it."""
     run: Mapping[str, Any]
     facts: Facts | None
-    claims: Mapping[str, StoredClaim]
-    statistics: Mapping[str, Any]
-    plain: Mapping[str, Any] = field(repr=False)
-    """The whole document."""
+    claims: Mapping[str, ClaimOutcome]
+    """By id."""
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    installed: Mapping[str, Any] = field(default_factory=dict)
+    """:class:`Installed` in its JSON form."""
+    suite: Mapping[str, str] = field(default_factory=dict)
+    """Version, commit, catalog and sets of the suite that judged."""
+    plain: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The stored document."""
 
     @property
     def evidence(self) -> str:
@@ -78,7 +63,7 @@ class StoredReport:
         return tuple(sorted({node.build for node in nodes if node.build}))
 
 
-def read(path: Path) -> StoredReport:
+def read(path: Path) -> Report:
     """A report from its file, or from the folder of its run.  Raises UsageProblem: one line."""
     file = path / "conformance.json" if path.is_dir() else path
     try:
@@ -94,7 +79,7 @@ def read(path: Path) -> StoredReport:
     return parse(plain, str(file))
 
 
-def parse(plain: Any, where: str) -> StoredReport:
+def parse(plain: Any, where: str) -> Report:
     """A report from its JSON form.  Raises UsageProblem."""
     schema = plain.get("schema_version") if isinstance(plain, dict) else None
     if schema not in SCHEMAS:
@@ -104,13 +89,15 @@ def parse(plain: Any, where: str) -> StoredReport:
         )
     try:
         claims = [_claim(claim) for claim in plain["claims"]]
-        return StoredReport(
+        return Report(
             schema=schema,
             where=where,
             run=plain["run"],
             facts=_facts(plain["facts"]) if plain["facts"] is not None else None,
-            claims={claim.id: claim for claim in claims},
+            claims={outcome.claim.id: outcome for outcome in claims},
             statistics=plain.get("statistics") or {},
+            installed=plain.get("installed") or {},
+            suite=plain.get("suite") or {},
             plain=plain,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -130,17 +117,25 @@ def _facts(plain: Mapping[str, Any]) -> Facts:
     return from_plain(Facts, since | told)
 
 
-def _claim(plain: Mapping[str, Any]) -> StoredClaim:
-    return StoredClaim(
+def _claim(plain: Mapping[str, Any]) -> ClaimOutcome:
+    claim = Claim(
         id=plain["id"],
         area=plain["area"],
         statement=plain["statement"],
         kind=ClaimKind(plain["kind"]),
+        modality=Modality(plain.get("modality") or "always"),
+        sources=(),
+        verify="",
+        tags=frozenset(),
+    )
+    return ClaimOutcome(
+        claim=claim,
         verdict=ClaimVerdict(plain["verdict"]) if plain["verdict"] else None,
         reason=plain["reason"],
         remedy=plain["remedy"],
         results=tuple(from_plain(ClaimResult, result) for result in plain["results"]),
         missing=tuple(plain["missing_parts"]),
+        flaky=bool(plain.get("flaky")),
     )
 
 

@@ -11,8 +11,7 @@ from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Facts
-from conformance.report import summed_up
-from conformance.report.run import RunReport, inapplicable, to_json
+from conformance.report.run import RunReport
 from conformance.report.terminal import printable
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 from conformance.verdicts.statement import SETTLED
@@ -87,14 +86,12 @@ def write_claims(report: RunReport, path: Path) -> None:
         root, "testsuite", name="claims", time=f"{report.seconds:.3f}", timestamp=report.started
     )
     suite.append(_properties(report))
-    seconds = {test.test: test.seconds for test in report.tests}
     for outcome in report.claims:
         if outcome.verdict is None:
             continue
         claim = outcome.claim
-        took = sum(seconds.get(name, 0.0) for name in {result.test for result in outcome.results})
         case = Xml.SubElement(
-            suite, "testcase", classname=claim.area, name=claim.id, time=f"{took:.3f}"
+            suite, "testcase", classname=claim.area, name=claim.id, time=f"{outcome.seconds:.3f}"
         )
         waiver = report.waived.get(claim.id)
         tag = (
@@ -112,7 +109,7 @@ def write_claims(report: RunReport, path: Path) -> None:
             claim.statement,
             *(
                 f"part {part} is not about this cluster: {why}"
-                for part, why in inapplicable(outcome, report).items()
+                for part, why in outcome.inapplicable_parts.items()
             ),
         ]
         Xml.SubElement(case, "system-out").text = printable("\n".join(lines))
@@ -132,7 +129,6 @@ def _told(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
 
 def _properties(report: RunReport) -> Xml.Element:
     """Versions and builds, so that a file alone says what it is about."""
-    counts = summed_up.counts(to_json(report)["claims"])
     found = {
         "run": report.run_id,
         "evidence": report.evidence,
@@ -143,7 +139,7 @@ def _properties(report: RunReport) -> Xml.Element:
         **{f"label {key}": value for key, value in report.labels.items()},
         **(_of_cluster(report.facts) if report.facts else {}),
         **report.installed.versions,
-        **{f"claims {word}": str(count) for word, count in counts.items()},
+        **{f"claims {word}": str(count) for word, count in report.plain["counts"].items()},
         **{f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates},
         **{f"note {number}": note for number, note in enumerate(report.notes, 1)},
     }

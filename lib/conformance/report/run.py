@@ -1,12 +1,12 @@
 """Everything a report is made of, and its JSON form."""
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from conformance.catalog import NotApplicable, applicability
 from conformance.catalog.known_issues import KnownIssue
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import ClaimVerdict
@@ -93,6 +93,11 @@ class RunReport:
     images: tuple[RanImage, ...] = ()
     """Images of the suite's pods that ran, with what the kubelets say they ran."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
+
+    @functools.cached_property
+    def plain(self) -> dict[str, Any]:
+        """The report in its JSON form, made once."""
+        return to_json(self)
 
     @property
     def evidence(self) -> str:
@@ -190,15 +195,11 @@ def to_json(report: RunReport) -> dict[str, Any]:
 
 def write_json(report: RunReport, path: Path) -> None:
     """Write ``conformance.json``."""
-    path.write_text(
-        json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    path.write_text(json.dumps(report.plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
     claim = outcome.claim
-    tests = {result.test for result in outcome.results}
-    mine = [test for test in report.tests if test.test in tests]
     return {
         "id": claim.id,
         "area": claim.area,
@@ -211,18 +212,18 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "verdict": str(outcome.verdict) if outcome.verdict else None,
         "reason": outcome.reason,
         "remedy": outcome.remedy,
-        "applies": str(applicability(claim, report.facts)) if report.facts else "",
+        "applies": str(outcome.applies) if outcome.applies else "",
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
-        "inapplicable_parts": inapplicable(outcome, report),
+        "inapplicable_parts": outcome.inapplicable_parts,
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
         "opens": outcome.opens,
         "danger": claim.danger if outcome.verdict is ClaimVerdict.CONFIRMED else "",
         "known_issues": [known_issue(issue) for issue in outcome.known],
         "half": half(claim, outcome.results),
         "evidence": _evidence(outcome, report),
-        "seconds": round(sum(test.seconds for test in mine), 3),
-        "flaky": any(test.flaky for test in mine),
+        "seconds": round(outcome.seconds, 3),
+        "flaky": outcome.flaky,
         "results": [to_plain(result) for result in outcome.results],
     }
 
@@ -233,17 +234,6 @@ def known_issue(issue: KnownIssue) -> dict[str, str]:
     return {"text": str(issue), **{name: str(getattr(issue, name)) for name in words}}
 
 
-def inapplicable(outcome: ClaimOutcome, report: RunReport) -> dict[str, str]:
-    """Part to why it is not about this cluster, of a claim that is about it."""
-    if not report.facts or isinstance(applicability(outcome.claim, report.facts), NotApplicable):
-        return {}
-    return {
-        result.part: result.reason
-        for result in outcome.results
-        if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE
-    }
-
-
 def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:
     """What a verdict rests on; None: there is none, or nothing was looked at."""
     if outcome.verdict in (None, ClaimVerdict.NOT_RUN):
@@ -251,12 +241,7 @@ def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None
     date = _date(outcome, report)
     if said := report.attested.get(outcome.claim.id, "") if not outcome.results else "":
         return {"kind": "attested", "date": date, "windows": [], "by": said}
-    nodes = {
-        name
-        for result in outcome.results
-        for decision in result.decisions
-        for name in (decision.source, decision.target)
-    }
+    nodes = {name for decision in outcome.decisions for name in (decision.source, decision.target)}
     windows = report.facts.by_os("windows") if report.facts else ()
     builds = {node.revision for node in windows if node.revision and node.name in nodes}
     return {"kind": report.evidence or "none", "date": date, "windows": sorted(builds), "by": ""}

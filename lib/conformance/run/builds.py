@@ -1,7 +1,5 @@
 """Which Windows builds a run covers for a claim."""
 
-from dataclasses import replace
-
 from conformance.catalog import ALL, Applies, Claim, Conditions, applicability
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
@@ -18,7 +16,7 @@ def builds_of(
     """
     found: dict[str, str] = {}
     for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
-        alone = replace(facts, nodes=(*facts.by_os("linux"), covered.node))
+        alone = facts.with_windows((covered.node.name,))
         if isinstance(applicability(claim, alone, part), Applies):
             found.setdefault(covered.node.build, covered.node.name)
     return found

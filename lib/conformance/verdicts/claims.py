@@ -4,7 +4,14 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
+from conformance.catalog import (
+    Applicability,
+    Claim,
+    IsolationKind,
+    Modality,
+    NotApplicable,
+    applicability,
+)
 from conformance.catalog.known_issues import KnownIssue, known_issues
 from conformance.errors import Unseen
 from conformance.model.claim import (
@@ -68,7 +75,7 @@ class TestOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimOutcome:
-    """What a run says about one claim."""
+    """The standing of one claim in one report: what gates, comparisons and every output read."""
 
     claim: Claim
     verdict: ClaimVerdict | None
@@ -84,12 +91,33 @@ class ClaimOutcome:
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
     """What may explain that it is VIOLATED (:func:`explained`)."""
+    applies: Applicability | None = None
+    """Whether the claim is about the cluster; None: no cluster is known, or a stored report."""
+    seconds: float = 0.0
+    """s, of all its tests."""
+    flaky: bool = False
+    """Attempts at one of its tests disagree."""
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        return tuple(decision for result in self.results for decision in result.decisions)
+
+    @property
+    def inapplicable_parts(self) -> dict[str, str]:
+        """Part to why it is not about this cluster, of a claim that is about it."""
+        if isinstance(self.applies, NotApplicable | None):
+            return {}
+        return {
+            result.part: result.reason
+            for result in self.results
+            if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE
+        }
 
     @property
     def opens(self) -> bool:
         """Whether it is VIOLATED, and something gets through that policy closes."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
-            decision.opens for result in self.results for decision in result.decisions
+            decision.opens for decision in self.decisions
         )
 
     @property
@@ -129,17 +157,26 @@ def claim_outcomes(
     claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
 ) -> tuple[ClaimOutcome, ...]:
     """One outcome per claim of the catalog.  ``whole``: nothing narrowed the selection; what is missing has no test."""
-    by_claim: dict[str, list[ClaimResult]] = {}
+    by_claim: dict[str, list[TestOutcome]] = {}
     for test in tests:
-        for result in test.results:
-            by_claim.setdefault(result.claim, []).append(result)
-    outcomes = (
-        _decided(claim, by_claim[claim.id])
-        if claim.id in by_claim
-        else _untested(claim, facts, whole=whole)
-        for claim in claims.values()
-    )
-    return tuple(replace(one, known=explained(one.results, facts)) for one in outcomes)
+        for ident in dict.fromkeys(result.claim for result in test.results):
+            by_claim.setdefault(ident, []).append(test)
+    outcomes = []
+    for claim in claims.values():
+        mine = by_claim.get(claim.id, [])
+        results = [result for test in mine for result in test.results if result.claim == claim.id]
+        applies = applicability(claim, facts) if facts else None
+        found = _decided(claim, results) if results else _untested(claim, applies, whole=whole)
+        outcomes.append(
+            replace(
+                found,
+                known=explained(found.results, facts),
+                applies=applies,
+                seconds=sum(test.seconds for test in mine),
+                flaky=any(test.flaky for test in mine),
+            )
+        )
+    return tuple(outcomes)
 
 
 def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
@@ -229,15 +266,11 @@ def underlay(measured: Iterable[Mapping[str, object]]) -> str:
     )
 
 
-def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:
+def _untested(claim: Claim, applies: Applicability | None, *, whole: bool) -> ClaimOutcome:
     if not whole:
         return ClaimOutcome(claim=claim, verdict=None, reason="the selection leaves it out")
-    if facts is not None:
-        applies = applicability(claim, facts)
-        if isinstance(applies, NotApplicable):
-            return ClaimOutcome(
-                claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies)
-            )
+    if isinstance(applies, NotApplicable):
+        return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies))
     if claim.isolation.kind is IsolationKind.MANUAL:
         return ClaimOutcome(
             claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=BY_HAND, remedy=claim.verify

@@ -16,7 +16,7 @@ from conformance.qualify.again import to_run_again
 from conformance.qualify.compare import as_markdown, as_text, compare
 from conformance.qualify.gate import exit_code, judge
 from conformance.qualify.sets import Demand, GateSet
-from conformance.qualify.stored import StoredReport, parse
+from conformance.qualify.stored import Report, parse
 
 FOLDER = Path(__file__).parent
 DEMO = GateSet(
@@ -47,7 +47,7 @@ COMPARED = (
 )
 
 
-def stored(name: str) -> StoredReport:
+def stored(name: str) -> Report:
     """One of the reports."""
     with gzip.open(FOLDER / f"{name}.json.gz", "rt", encoding="utf-8") as file:
         return parse(json.load(file), name)

@@ -9,7 +9,7 @@ from conformance.catalog import catalog
 from conformance.model.codec import to_plain
 from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE, ClaimVerdict
-from conformance.qualify.stored import StoredReport, parse
+from conformance.qualify.stored import Report, parse
 from tests.plugin.stand_in_cluster import facts
 
 OLD, NEW = "17763", "20348"
@@ -45,7 +45,7 @@ def _result(claim: str, part: str, verdict: str, decisions: list[Any]) -> dict[s
 def report(
     results: Sequence[dict[str, Any]], *, evidence: str = "field", builds: Sequence[tuple[int, int]] = ((20348, 2762),),
     effect: Mapping[str, Any] | None = None, run: Mapping[str, Any] | None = None, **change: Any,
-) -> StoredReport:  # fmt: skip
+) -> Report:  # fmt: skip
     """A report in which these results were heard and every other claim was not selected."""
     claims = []
     for claim in catalog().values():

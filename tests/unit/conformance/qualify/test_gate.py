@@ -13,7 +13,7 @@ from conformance.model.verdict import ClaimKind, ClaimVerdict
 from conformance.qualify import sets as packaged
 from conformance.qualify.gate import GateResult, exit_code, judge, unused
 from conformance.qualify.sets import Demand, GateSet
-from conformance.qualify.stored import StoredReport, parse
+from conformance.qualify.stored import Report, parse
 from conformance.qualify.waivers import Waiver
 from conformance.verdicts.acceptable import acceptable
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report, undecided
@@ -33,7 +33,7 @@ WAIVER = Waiver(
 )  # fmt: skip
 
 
-def gate(stored_report: StoredReport, *waivers: Waiver) -> list[GateResult]:
+def gate(stored_report: Report, *waivers: Waiver) -> list[GateResult]:
     return list(judge(stored_report, [TWO], waivers, catalog()))
 
 
