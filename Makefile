@@ -117,7 +117,7 @@ check-detection-gate:
 check-wheel:
 	folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; mkdir $$folder/source $$folder/elsewhere && \
 	git ls-files -z | tar c --null -T - | tar x -C $$folder/source && \
-	$(PYTHON) -m venv $$folder/venv && $$folder/venv/bin/pip install --quiet $$folder/source && \
+	$(PYTHON) -m venv $$folder/venv && $$folder/venv/bin/pip install --quiet "$$folder/source[lab]" && \
 	cd $$folder/elsewhere && $$folder/venv/bin/calico-conformance run --claim DEMO-2
 
 # The field guide's commands, whole, under each role of manifests/rbac, on a lab as slow as a real cluster; an hour, most of
@@ -162,14 +162,14 @@ docs: machine env
 check-cluster:
 	$(BIN)/pytest --cluster kubeconfig -n auto
 
-# The environment is made anew whenever pyproject.toml changes: what the suite needs, by the pip that Python brings, then what
-# its own checks need beside it, for which pip has to know groups.  pip tells what it fetches, since that takes minutes.
+# The environment is made anew whenever pyproject.toml changes: what the suite and the lab need, by the pip that Python brings, then
+# what their own checks need beside it, for which pip has to know groups.  pip tells what it fetches, since that takes minutes.
 suite: $(VENV)/suite-from-pyproject
 env: $(VENV)/made-from-pyproject
 
 $(VENV)/suite-from-pyproject: pyproject.toml | python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --editable .
+	$(BIN)/python -m pip install --editable '.[lab]'
 	@touch $@
 
 $(VENV)/made-from-pyproject: $(VENV)/suite-from-pyproject

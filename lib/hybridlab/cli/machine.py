@@ -22,6 +22,9 @@ NO_LINUX = (
     "Linux, of whose namespaces a lab is made (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
     "Windows: WSL 2); on a cluster that is named by --kubeconfig the suite needs no lab"
 )
+PACKAGES = ("aiohttp", "dnslib", "jsonpatch", "orjson", "trustme")
+"""What the lab needs beyond the suite: the extra `lab` of pyproject.toml."""
+SUITE = "calico-windows-conformance"
 DEFAULT_NODES = 6
 """Of the profile `default`, which cannot be read before YAML is installed."""
 
@@ -37,6 +40,21 @@ def install_nftables() -> str:
         kind for name in names for kind in INSTALLS if name.startswith(kind) or name.endswith(kind)
     ]
     return INSTALLS[kinds[0]] if kinds else "install the package with libnftables.so.1 (nftables)"
+
+
+def missing_packages() -> str:
+    """Return which of the lab's packages are missing and what installs them; empty: none is."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if not missing:
+        return ""
+    from importlib import metadata  # which takes 20 ms of every start
+
+    is_installed = any(metadata.distributions(name=SUITE))
+    command = f"{sys.executable} -m pip install '{SUITE}[lab]'" if is_installed else "make suite"
+    return (
+        f"the lab's packages are not installed ({', '.join(missing)}): {command}; "
+        "a cluster that --kubeconfig=FILE names needs no lab"
+    )
 
 
 def can_fetch() -> bool:

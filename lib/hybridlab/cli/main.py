@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hybridlab.cli import machine
 from hybridlab.cluster import control, kubeconfig, rundir
 from hybridlab.cluster.exits import ENVIRONMENT, OK, USAGE, Stop, report
 
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     try:
         options = parser().parse_args(arguments)
+        if missing := machine.missing_packages():
+            raise Stop(ENVIRONMENT, missing)
         code = int(options.run(options))
         print(end="", flush=True)
     except BrokenPipeError:  # who read it has enough, as `head` has
@@ -157,7 +160,7 @@ def _port(text: str) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from hybridlab.cli import machine, up  # nothing of the lab is needed to refuse wrong options
+    from hybridlab.cli import up  # nothing of the lab is needed to refuse wrong options
 
     if sys.platform != "linux":
         raise Stop(ENVIRONMENT, f"this machine lacks {machine.lacks()[0]}")
