@@ -154,21 +154,18 @@ LAB_WORKERS = Workers(
 
 def read_choice(config: pytest.Config) -> Choice:
     """The cluster that the options choose.  Raises UsageProblem."""
+    option = config.option
     given = Counter(str(argument).partition("=")[0] for argument in config.invocation_params.args)
-    for words, told in (entry for group in OPTIONS.values() for entry in group.items()):
-        name, takes, _ = words.partition("=")
-        if getattr(config.option, name[2:].replace("-", "_")) in (
-            "",
-            [""],
-        ):  # a job's variable that is not set must
-            raise UsageProblem(
-                f"{name}= names nothing: leave it out, or say what"
-            )  # take no gate or cluster away
-        if takes and not told.endswith("(repeatable)") and given[name] > 1:
+    for words, described in (entry for group in OPTIONS.values() for entry in group.items()):
+        name, _, takes = words.partition("=")
+        is_once = takes and not described.endswith("(repeatable)")
+        # A job's variable that is not set must take no gate or cluster away.
+        if getattr(option, name[2:].replace("-", "_")) in ("", [""]):
+            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")
+        if is_once and given[name] > 1:
             raise UsageProblem(
                 f"{name} is given {given[name]} times, and one counts: write it once, as {words}"
             )
-    option = config.option
     return choose(
         cluster=option.cluster,
         kubeconfig=option.kubeconfig,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,97 +42,114 @@ def refusal(*arguments: str, **more: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+REFUSED: list[tuple[list[str], str]] = [
+    (
+        ["--allow-disruptive", "--no-disruptive"],
+        "--allow-disruptive and --no-disruptive contradict each other: leave one out",
+    ),
+    (
+        ["--allow-cluster-disruptive", "--no-disruptive"],
+        "--allow-cluster-disruptive and --no-disruptive contradict each other: leave one out",
+    ),
+    (
+        ["--allow-disruptive", "--allow-cluster-disruptive", "--no-disruptive"],
+        "--allow-disruptive and --no-disruptive contradict each other: leave one out",
+    ),
+    (["--max-disrupted-nodes=0"], "--max-disrupted-nodes 0: expected at least 1"),
+    (
+        [CLUSTER, "--disruptive-node=w1"],
+        "--disruptive-node w1 only chooses the node; add --allow-disruptive to permit the test",
+    ),
+    (
+        ["--disruptive-node=w1", "--no-disruptive"],
+        "--disruptive-node and --no-disruptive contradict each other: leave one out",
+    ),
+    (
+        ["--every-node", "--nodes=a"],
+        "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os",
+    ),
+    (
+        ["--every-node", "--node-selector=a"],
+        "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os",
+    ),
+    (
+        ["--every-node", "--max-nodes-per-os=2"],
+        "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os",
+    ),
+    (["--max-nodes-per-os=0"], "--max-nodes-per-os 0: expected at least 1"),
+    (["--calicoctl=/no/such"], "--calicoctl /no/such: no such file"),
+    (
+        [f"--calicoctl={SUITE}"],
+        f"--calicoctl {SUITE}: no program that can be run; chmod +x makes it one",
+    ),
+    (["--max-minutes=0"], "--max-minutes 0: expected more than 0"),
+    (["--max-minutes=nan"], "--max-minutes nan: expected more than 0"),
+    (["--run=r1"], "--run r1 says which run is put back: add --restore"),
+    (
+        ["--namespaces-prefix=demo"],
+        "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
+    ),
+    *(
         (
-            ["--allow-disruptive", "--no-disruptive"],
-            "--allow-disruptive and --no-disruptive contradict each other: leave one out",
-        ),
-        (
-            ["--allow-cluster-disruptive", "--no-disruptive"],
-            "--allow-cluster-disruptive and --no-disruptive contradict each other: leave one out",
-        ),
-        (
-            ["--allow-disruptive", "--allow-cluster-disruptive", "--no-disruptive"],
-            "--allow-disruptive and --no-disruptive contradict each other: leave one out",
-        ),
-        (["--max-disrupted-nodes=0"], "--max-disrupted-nodes 0: expected at least 1"),
-        (
-            [CLUSTER, "--disruptive-node=w1"],
-            "--disruptive-node w1 only chooses the node; add --allow-disruptive to permit the test",
-        ),
-        (
-            ["--disruptive-node=w1", "--no-disruptive"],
-            "--disruptive-node and --no-disruptive contradict each other: leave one out",
-        ),
-        (
-            ["--every-node", "--nodes=a"],
-            "--every-node covers all nodes: leave out --nodes, --node-selector and "
-            "--max-nodes-per-os",
-        ),
-        (
-            ["--every-node", "--node-selector=a"],
-            "--every-node covers all nodes: leave out --nodes, --node-selector and "
-            "--max-nodes-per-os",
-        ),
-        (
-            ["--every-node", "--max-nodes-per-os=2"],
-            "--every-node covers all nodes: leave out --nodes, --node-selector and "
-            "--max-nodes-per-os",
-        ),
-        (["--max-nodes-per-os=0"], "--max-nodes-per-os 0: expected at least 1"),
-        (["--calicoctl=/no/such"], "--calicoctl /no/such: no such file"),
-        (
-            [f"--calicoctl={SUITE}"],
-            f"--calicoctl {SUITE}: no program that can be run; chmod +x makes it one",
-        ),
-        (["--max-minutes=0"], "--max-minutes 0: expected more than 0"),
-        (["--max-minutes=nan"], "--max-minutes nan: expected more than 0"),
-        (["--run=r1"], "--run r1 says which run is put back: add --restore"),
-        (
-            ["--namespaces-prefix=demo"],
-            "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
-        ),
-        *(
-            (
-                [CLUSTER, "--namespaces-prefix=demo", option],
-                f"{option} and --namespaces-prefix contradict each other: {ALONE}",
-            )
-            for option in (
-                "--allow-disruptive",
-                "--allow-cluster-disruptive",
-                "--keep",
-            )
-        ),
-        (["--label=by"], "--label by: expected KEY=VALUE, for example release=v3.32.0-rc1"),
-        (["--label=by=jane", "--label=by=joe"], "--label by=joe: by is jane already"),
-        (
-            ["--claim=CONN-333"],
-            "--claim CONN-333: no such claim; meant CONN-3 or CONN-7 or CONN-6? "
-            "(pytest --list-claims shows all)",
-        ),
-        # Of several problems the line is always about the same one.
-        (
-            [CLUSTER, "--namespaces-prefix=demo", "--keep", "--max-minutes=0", "--label=by"],
-            "--max-minutes 0: expected more than 0",
-        ),
-    ],
-)
+            [CLUSTER, "--namespaces-prefix=demo", option],
+            f"{option} and --namespaces-prefix contradict each other: {ALONE}",
+        )
+        for option in (
+            "--allow-disruptive",
+            "--allow-cluster-disruptive",
+            "--keep",
+        )
+    ),
+    (
+        ["--calico-version=new"],
+        "--calico-version new: 'new' is not a version such as v3.31.2",
+    ),
+    (
+        ["--windows-calico-version=new"],
+        "--windows-calico-version new: 'new' is not a version such as v3.31.2",
+    ),
+    (
+        [CLUSTER, "--namespaces-prefix=No_Name"],
+        "--namespaces-prefix No_Name: expected lower-case letters, digits and hyphens, "
+        "40 at most, that begin and end with no hyphen",
+    ),
+    (["--waivers="], "--waivers= names nothing: leave it out, or say what"),
+    (["--nodes="], "--nodes= names nothing: leave it out, or say what"),
+    (
+        ["--max-minutes=1", "--max-minutes=2"],
+        "--max-minutes is given 2 times, and one counts: write it once, as --max-minutes=N",
+    ),
+    (["--label=by"], "--label by: expected KEY=VALUE, for example release=v3.32.0-rc1"),
+    (["--label=by=jane", "--label=by=joe"], "--label by=joe: by is jane already"),
+    (
+        ["--claim=CONN-333"],
+        "--claim CONN-333: no such claim; meant CONN-3 or CONN-7 or CONN-6? "
+        "(pytest --list-claims shows all)",
+    ),
+    # Of several problems the line is always about the same one.
+    (
+        [CLUSTER, "--namespaces-prefix=demo", "--keep", "--max-minutes=0", "--label=by"],
+        "--max-minutes 0: expected more than 0",
+    ),
+]
+NO_WORKERS = "-n -1: expected 0 or more workers"
+
+
+@pytest.mark.parametrize(("arguments", "expected"), REFUSED)
 def test_what_cannot_be_meant_is_refused(arguments: list[str], expected: str) -> None:
     assert refusal(*arguments) == expected
 
 
-def test_an_option_whose_value_has_another_form_is_refused_with_what_is_wrong() -> None:
-    for name in ("--calico-version", "--windows-calico-version"):
-        assert refusal(f"{name}=new").startswith(f"{name} new: ")
-    line = refusal(CLUSTER, "--namespaces-prefix=No_Name")
-    assert line.startswith("--namespaces-prefix No_Name: ")
-
-
 def test_fewer_than_no_workers_are_refused() -> None:
-    assert refusal(numprocesses=-1) == "-n -1: expected 0 or more workers"
+    assert refusal(numprocesses=-1) == NO_WORKERS
     assert settings(numprocesses="auto").run_id == "r123"
+
+
+def test_every_refusal_of_the_table_has_a_row_here() -> None:
+    lines = [NO_WORKERS, *(expected for _, expected in REFUSED)]
+    for _, message in options.REFUSALS:
+        pattern = ".+".join(map(re.escape, re.split(r"\{.*?\}", message)))
+        assert any(re.fullmatch(pattern, line) for line in lines), message
 
 
 def test_text_in_braces_is_printed_as_it_is() -> None:
