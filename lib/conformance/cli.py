@@ -38,6 +38,7 @@ from conformance.qualify.sets import sets
 from conformance.qualify.stored import Report, read
 from conformance.report import page, summed_up, terminal
 from conformance.report.pack import pack
+from conformance.report.page import answer
 from conformance.report.terminal import printable
 
 ROOT = product.root()
@@ -379,7 +380,7 @@ def _show(options: argparse.Namespace) -> int:
             fence = "`" * max(
                 [3, *(len(several) + 1 for several in re.findall("`+", "\n".join(lines)))]
             )
-            lines = [f"# {printable(page.headline(report.plain)[0])}", fence, *lines, fence]
+            lines = [f"# {printable(answer.headline(report.plain)[0])}", fence, *lines, fence]
         print("\n".join(lines))
     return 0
 

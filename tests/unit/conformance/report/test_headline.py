@@ -6,7 +6,8 @@ import json
 
 from conformance.errors import Unseen
 from conformance.report import terminal
-from conformance.report.page import headline, render
+from conformance.report.page import render
+from conformance.report.page.answer import headline
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided
