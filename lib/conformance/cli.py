@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(given[1:])
     try:
         options = _parser().parse_args(given)
-        code: int = options.run(options)
+        code: int = options.run(options) or 0
         print(end="", flush=True)
     except OSError as error:
         if error.filename is None:  # nothing that the user named
@@ -108,7 +108,7 @@ class Command:
     """A command of the program."""
 
     help: str
-    run: Callable[[argparse.Namespace], int] | None
+    run: Callable[[argparse.Namespace], int | None] | None
     """None: :func:`main` carries it out."""
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Arguments by their names, as ``add_argument`` takes them."""
@@ -258,11 +258,9 @@ def _commands() -> dict[str, Command]:
     }
 
 
-def _claims(options: argparse.Namespace) -> int:
+def _claims(options: argparse.Namespace) -> None:
     """The claims of a kind, or the kinds."""
-    for line in kinds.lines(options.kind):
-        print(line)
-    return 0
+    print(*kinds.lines(options.kind), sep="\n")
 
 
 def _run(rest: Sequence[str]) -> NoReturn:
@@ -292,17 +290,15 @@ def _caches(rest: Sequence[str]) -> bool:
     ) not in itertools.pairwise(every)
 
 
-def _files(_: argparse.Namespace) -> int:
+def _files(_: argparse.Namespace) -> None:
     print(ROOT)
-    return 0
 
 
-def _namespaces(options: argparse.Namespace) -> int:
+def _namespaces(options: argparse.Namespace) -> None:
     print(dump(runner.user_of_prefix(options.prefix, options.workers)[1]), end="")
-    return 0
 
 
-def _kubeconfig(options: argparse.Namespace) -> int:
+def _kubeconfig(options: argparse.Namespace) -> None:
     """Printed to a file, it is one that its owner alone may read."""
     if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
         raise UsageProblem(
@@ -341,7 +337,6 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     option = f"--namespaces-prefix={prefix} " if prefix else ""
     told = f"user {user.name} of namespace {runner.NAMESPACE}, roles {roles}, until {user.ends:%Y-%m-%d %H:%M} UTC"
     print(f"{told}; next: {product.command()} --kubeconfig=FILE {option}--plan", file=sys.stderr)
-    return 0
 
 
 def _rerun(options: argparse.Namespace) -> NoReturn:
@@ -350,7 +345,7 @@ def _rerun(options: argparse.Namespace) -> NoReturn:
     _run([f"--rerun-of={options.report}", *options.rest])
 
 
-def _policy(options: argparse.Namespace) -> int:
+def _policy(options: argparse.Namespace) -> None:
     # imported here, because no other command needs a YAML parser
     from conformance.kube import manifest
 
@@ -359,7 +354,6 @@ def _policy(options: argparse.Namespace) -> int:
         obj for one in given for obj in (one.get("items") or [] if one["kind"] == "List" else [one])
     ]
     print("\n".join(reach_text.text(Reach(objects, options.address))))
-    return 0
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -368,7 +362,7 @@ def _diff(options: argparse.Namespace) -> int:
     return found.exit_code
 
 
-def _show(options: argparse.Namespace) -> int:
+def _show(options: argparse.Namespace) -> None:
     report = read(options.report)
     if options.html:
         page.write(
@@ -382,10 +376,9 @@ def _show(options: argparse.Namespace) -> int:
             )
             lines = [f"# {printable(answer.headline(report.plain)[0])}", fence, *lines, fence]
         print("\n".join(lines))
-    return 0
 
 
-def _pack(options: argparse.Namespace) -> int:
+def _pack(options: argparse.Namespace) -> None:
     run = options.run_folder
     if not (run / "conformance.json").is_file():
         raise UsageProblem(f"{run}: no folder of a run: it has no conformance.json")
@@ -396,7 +389,6 @@ def _pack(options: argparse.Namespace) -> int:
     )
     if left_out:
         print(f"left out: {', '.join(left_out)}")
-    return 0
 
 
 def _summary(report: Report, figures: bool) -> list[str]:

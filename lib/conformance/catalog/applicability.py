@@ -3,7 +3,7 @@
 Only an unknown version is taken for something, the newest range, and that is said.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,63 +116,14 @@ def keeps_clients(node: NodeFacts) -> bool | None:
 
 
 def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
-    """Yield an answer for each condition.
+    """Yield an answer for each condition that is given.
 
     ``windows``: the facts of the Windows nodes themselves count, where there are some.
     """
-    yield from _check_words(applies, facts)
-    yield from _check_flags(applies, facts)
-    yield from _check_nodes(applies, facts, windows)
-    yield from _check_versions(applies, facts, windows)
-
-
-def _check_words(applies: Conditions, facts: Facts) -> Iterator[Applicability]:
-    words = (
-        ("mode", applies.modes, facts.mode),
-        ("platform", applies.platforms, facts.platform),
-        ("datastore", applies.datastores, facts.datastore),
-        ("CNI", applies.cnis, facts.cni),
-    )
-    for name, wanted, fact in words:
-        if wanted:
-            yield _word(name, wanted, fact)
-
-
-def _check_flags(applies: Conditions, facts: Facts) -> Iterator[Applicability]:
-    flags = (
-        ("single network", applies.single_network, facts.single_network),
-        ("mesh", applies.mesh, facts.mesh),
-        ("dual stack", applies.dual_stack, facts.dual_stack),
-    )
-    for name, flag, fact in flags:
-        if flag is not None:
-            known = None if fact.value is None else _on(fact.value)
-            yield _word(name, (_on(flag),), Fact(known, fact.source))
-
-
-def _check_nodes(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
-    nodes = facts.by_os("windows")
-    if applies.installs:
-        own = [node.install or facts.install for node in nodes if windows]
-        yield _on_nodes("installation by", applies.installs, own or [facts.install])
-    if applies.ipam:
-        yield _on_nodes(
-            "IPAM", applies.ipam, [facts.ipam_of(node) for node in nodes if windows] or [facts.ipam]
-        )
-    if applies.windows_plane:
-        none = Fact[str]("none", "there is no Windows node")
-        yield _on_nodes("plane", applies.windows_plane, [node.plane for node in nodes] or [none])
-
-
-def _check_versions(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
-    if applies.calico:
-        yield _calico(applies.calico, facts, windows)
-    if applies.kubernetes:
-        yield _version("Kubernetes", applies.kubernetes, facts.kubernetes_version)
-    if applies.windows_builds:
-        yield _builds(applies.windows_builds, facts)
-    if applies.dsr is not None:
-        yield _dsr(applies.dsr, facts)
+    for name, answer in CHECKS.items():
+        wanted = getattr(applies, name)
+        if wanted not in (None, ()):
+            yield answer(wanted, facts, windows)
 
 
 def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
@@ -185,25 +136,43 @@ def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     return NotApplicable(name.removesuffix(" by"), condition, here)
 
 
-def _on_nodes(name: str, wanted: tuple[str, ...], told: Sequence[Fact[Any]]) -> Applicability:
+def _flag(name: str, wanted: bool, fact: Fact[bool]) -> Applicability:
+    words = {True: "on", False: "off", None: None}
+    return _word(name, (str(words[wanted]),), Fact(words[fact.value], fact.source))
+
+
+def _on_nodes(name: str, wanted: tuple[str, ...], facts: Sequence[Fact[Any]]) -> Applicability:
     """Of facts of several nodes one that fits is enough; else one that is not known leaves it open."""
-    answers = [_word(name, wanted, fact) for fact in dict.fromkeys(told)]
+    return _best(_word(name, wanted, fact) for fact in dict.fromkeys(facts))
+
+
+def _best(answers: Iterable[Applicability]) -> Applicability:
     return min(answers, key=lambda answer: (Applies, Undecided, NotApplicable).index(type(answer)))
 
 
-def _on(flag: bool) -> str:
-    return "on" if flag else "off"
+def _install(wanted: tuple[str, ...], facts: Facts, windows: bool) -> Applicability:
+    own = [node.install or facts.install for node in facts.by_os("windows") if windows]
+    return _on_nodes("installation by", wanted, own or [facts.install])
+
+
+def _ipam(wanted: tuple[str, ...], facts: Facts, windows: bool) -> Applicability:
+    own = [facts.ipam_of(node) for node in facts.by_os("windows") if windows]
+    return _on_nodes("IPAM", wanted, own or [facts.ipam])
+
+
+def _plane(wanted: tuple[str, ...], facts: Facts, windows: bool) -> Applicability:
+    none = Fact[str]("none", "there is no Windows node")
+    return _on_nodes("plane", wanted, [node.plane for node in facts.by_os("windows")] or [none])
 
 
 def _calico(wanted: Range, facts: Facts, windows: bool) -> Applicability:
     """By the version on the nodes that the claim is about, where nodes differ: one in the range is enough."""
     nodes = facts.by_os("windows") if windows else facts.nodes
     told = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
-    answers = [
+    return _best(
         _version("Calico", wanted, fact) if fact.known or not windows else _unknown(wanted, fact)
         for fact in dict.fromkeys(told)
-    ]
-    return min(answers, key=lambda answer: (Applies, Undecided, NotApplicable).index(type(answer)))
+    )
 
 
 def _unknown(wanted: Range, fact: Fact[str]) -> Undecided:
@@ -263,3 +232,26 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
     return NotApplicable(
         "DSR", condition, f"kube-proxy has --enable-dsr={str(told.value).lower()} ({told.source})"
     )
+
+
+CHECKS: Mapping[str, Callable[[Any, Facts, bool], Applicability]] = {
+    "modes": lambda wanted, facts, windows: _word("mode", wanted, facts.mode),
+    "platforms": lambda wanted, facts, windows: _word("platform", wanted, facts.platform),
+    "datastores": lambda wanted, facts, windows: _word("datastore", wanted, facts.datastore),
+    "cnis": lambda wanted, facts, windows: _word("CNI", wanted, facts.cni),
+    "single_network": lambda wanted, facts, windows: _flag(
+        "single network", wanted, facts.single_network
+    ),
+    "mesh": lambda wanted, facts, windows: _flag("mesh", wanted, facts.mesh),
+    "dual_stack": lambda wanted, facts, windows: _flag("dual stack", wanted, facts.dual_stack),
+    "installs": _install,
+    "ipam": _ipam,
+    "windows_plane": _plane,
+    "calico": _calico,
+    "kubernetes": lambda wanted, facts, windows: _version(
+        "Kubernetes", wanted, facts.kubernetes_version
+    ),
+    "windows_builds": lambda wanted, facts, windows: _builds(wanted, facts),
+    "dsr": lambda wanted, facts, windows: _dsr(wanted, facts),
+}
+"""Field of :class:`Conditions` to what decides it, in the order in which conditions are told."""

@@ -12,8 +12,7 @@ import yaml
 
 from conformance.catalog.applicability import Applies, met
 from conformance.catalog.claims import Conditions
-from conformance.catalog.loading import CatalogError, catalog
-from conformance.catalog.versions import Range
+from conformance.catalog.loading import CatalogError, catalog, conditions
 from conformance.model.decision import Decision, Symptom
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
@@ -21,18 +20,11 @@ from conformance.model.facts import Facts
 DATA = Path(__file__).with_name("known-issues.yaml")
 Effect = Literal["opens", "closes", "opens or closes", "stops"]
 _TEXTS = ("name", "since", "what", "workaround", "heals", "source")
-_WORDS = {"modes", "ipam", "datastores", "installs", "platforms", "cnis"}
-_FIELDS = {
-    *_TEXTS,
-    *_WORDS,
-    "claims",
-    "effect",
-    "symptoms",
-    "at",
-    "calico",
-    "kubernetes",
-    "windows_builds",
+_CONDITIONS = {
+    *("modes", "ipam", "datastores", "installs", "platforms", "cnis"),
+    *("calico", "kubernetes", "windows_builds"),
 }
+_FIELDS = {*_TEXTS, *_CONDITIONS, "claims", "effect", "symptoms", "at"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,16 +102,10 @@ def _issue(entry: Mapping[str, Any]) -> KnownIssue:
     if problem := _problem(entry):
         name = entry.get("name", "an issue without a name")
         raise CatalogError(f"known-issues.yaml: {name}: {problem}")
-    applies: dict[str, Any] = {field: tuple(entry[field]) for field in _WORDS & {*entry}}
-    applies |= {
-        field: Range(entry[field])
-        for field in ("calico", "kubernetes", "windows_builds")
-        if field in entry
-    }
     return KnownIssue(
         **{field: " ".join(entry[field].split()) for field in _TEXTS},
         claims={claim: tuple(parts) for claim, parts in entry["claims"].items()},
-        applies=Conditions(**applies),
+        applies=conditions({field: entry[field] for field in _CONDITIONS & {*entry}}),
         effect=entry["effect"],
         symptoms=tuple((told["expected"], told["observed"]) for told in entry["symptoms"]),
         at=entry.get("at"),

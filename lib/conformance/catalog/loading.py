@@ -8,14 +8,13 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
 from conformance.catalog.claims import (
-    PARALLEL,
     Claim,
     Conditions,
     Isolation,
@@ -33,7 +32,6 @@ _ISSUE = re.compile(r"(?P<repository>[\w.-]+(?:/[\w.-]+)?)#(?P<number>\d+)")
 _ISOLATION = re.compile(r"(?P<kind>[a-z-]+)(?:\((?P<os>linux|windows)\))?")
 _ID = re.compile(r"[A-Z]+-\d+")
 E = TypeVar("E")
-D = TypeVar("D")
 
 
 class CatalogError(Exception):
@@ -141,17 +139,6 @@ def _documents(path: Path) -> _Documents:
 
 
 _REQUIRED = ("id", "statement", "kind", "sources", "tags", "verify")
-_OPTIONAL = (
-    "holds",
-    "fails",
-    "danger",
-    "modality",
-    "applies",
-    "isolation",
-    "active",
-    "denial",
-    "needs",
-)
 
 
 def _own_tags(node: Any, file: str, ident: str, tags: Mapping[str, str]) -> frozenset[str]:
@@ -163,51 +150,34 @@ def _own_tags(node: Any, file: str, ident: str, tags: Mapping[str, str]) -> froz
     return frozenset(own)
 
 
-def _modality(node: Any, file: str) -> Modality:
-    return _read(Modality, node, file)
-
-
-def _optional(
-    entry: Mapping[str, Any], name: str, read: Callable[[Any, str], E], file: str, default: D
-) -> E | D:
-    """Return a field of an entry, or ``default`` where the entry has no such field."""
-    return read(entry[name], file) if name in entry else default
-
-
 def _claim(
     node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]
 ) -> Claim:
-    entry = _fields(node, file, known=_REQUIRED, optional=_OPTIONAL)
+    entry = _fields(node, file, known=_REQUIRED, optional=(*_OPTIONAL,))
     ident = _text(entry["id"], file)
     if not _ID.fullmatch(ident):
         raise _error(entry["id"], file, f"id {ident!r}: expected capitals, a hyphen and a number")
     own_tags = _own_tags(entry["tags"], file, ident, tags)
-    needs = _optional(entry, "needs", _needs, file, Needs())
-    kind = _read(ClaimKind, entry["kind"], file)
-    denial = _optional(entry, "denial", _flag, file, False)
-    limited = kind in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE)
-    derived = {"windows": needs.windows > 0, "isolation": denial, "limitations": limited}
-    return Claim(
+    given = {name: read(entry[name], file) for name, read in _OPTIONAL.items() if name in entry}
+    claim = Claim(
         id=ident,
         area=area,
         statement=_text(entry["statement"], file),
-        kind=kind,
-        modality=_optional(entry, "modality", _modality, file, Modality.ALWAYS),
+        kind=_read(ClaimKind, entry["kind"], file),
         sources=tuple(
             documents.source(source, file) for source in _sequence(entry["sources"], file)
         ),
         verify=_text(entry["verify"], file),
-        tags=own_tags | {tag for tag, fits in derived.items() if fits},
-        applies=_optional(entry, "applies", _conditions, file, Conditions()),
-        needs=needs,
-        isolation=_optional(entry, "isolation", _isolation, file, PARALLEL),
-        active=_optional(entry, "active", _isolation, file, None),
-        denial=denial,
-        holds=_optional(entry, "holds", _text, file, ""),
-        fails=_optional(entry, "fails", _text, file, ""),
-        danger=_optional(entry, "danger", _text, file, ""),
+        tags=own_tags,
         origin=f"{file}:{node.start_mark.line + 1}",
+        **{"modality": Modality.ALWAYS, **given},
     )
+    derived = {
+        "windows": claim.needs.windows > 0,
+        "isolation": claim.denial,
+        "limitations": claim.kind in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE),
+    }
+    return replace(claim, tags=own_tags | {tag for tag, fits in derived.items() if fits})
 
 
 _WORDS = {
@@ -252,14 +222,10 @@ def _conditions(node: Any, file: str) -> Conditions:
     return Conditions(**values)
 
 
-def _count(node: Any, file: str) -> int:
-    return _read(int, node, file)
-
-
 def _needs(node: Any, file: str) -> Needs:
     readers: dict[str, Callable[[Any, str], Any]] = {
-        "linux": _count,
-        "windows": _count,
+        "linux": functools.partial(_read, int),
+        "windows": functools.partial(_read, int),
         "host_network": _flag,
         "host_process": _flag,
         "v3_api": _flag,
@@ -351,3 +317,17 @@ def _read(how: Callable[[str], E], node: Any, file: str) -> E:
         return how(text)
     except ValueError as error:
         raise _error(node, file, str(error)) from None
+
+
+_OPTIONAL: Mapping[str, Callable[[Any, str], Any]] = {
+    "holds": _text,
+    "fails": _text,
+    "danger": _text,
+    "modality": functools.partial(_read, Modality),
+    "applies": _conditions,
+    "isolation": _isolation,
+    "active": _isolation,
+    "denial": _flag,
+    "needs": _needs,
+}
+"""Field that a claim may have to what reads it; :class:`Claim` has what holds without."""

@@ -399,10 +399,7 @@ class Controller:
         if results:
             folder = Path(results)
             allure_results.write_surroundings(report, folder)
-            allure_results.mark_flaky(report.tests, folder)
-            allure_results.add_missing(
-                report.tests, dict(catalog()), folder, set(allure_results.written_tests(folder))
-            )
+            allure_results.add_missing(report, folder)
             allure_words.retell(report, folder)
 
     def _tests(self) -> tuple[TestOutcome, ...]:

@@ -5,25 +5,17 @@ Allure's results alone would be short of those (its plugin writes a result only 
 from the run's outcomes, and JSON, JUnit and Allure tell the same.
 """
 
-import hashlib
 import json
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from allure_commons.logger import AllureFileLogger
-from allure_commons.model2 import Label, Status, StatusDetails, TestResult
-from allure_commons.utils import uuid4
 
 from conformance.catalog import Claim
 from conformance.model.facts import Facts
-from conformance.report.allure_words import STATUS, label_of, newest
+from conformance.report.allure_words import STATUS, added, involved, label_of, write, written
 from conformance.report.probing import lines
 from conformance.report.run import RunReport
-from conformance.verdicts.claims import TestOutcome
 
 CATEGORIES = [
     {"name": str(verdict), "messageRegex": f"(?s)^{verdict}\\b.*", "matchedStatuses": [str(status)]}
@@ -123,67 +115,28 @@ def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str
     return {"name": "calico-windows-conformance", "type": "local", **told}
 
 
-def add_missing(
-    tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]
-) -> list[str]:
-    """Write a result for every test that has none; returns their ids.  ``present``: :func:`written_tests`."""
-    logger: Any = AllureFileLogger(str(folder))  # type: ignore[no-untyped-call]
-    now = int(time.time() * 1000)
-    added = []
-    for test in tests:
-        if test.test in present:
-            continue
-        name = test.test.rpartition("::")[2]
-        result = TestResult(
-            uuid=uuid4(),  # type: ignore[no-untyped-call]
-            name=name,
-            fullName=test.test,
-            historyId=hashlib.md5(test.test.encode(), usedforsecurity=False).hexdigest(),
-            status=STATUS.get(test.verdict, Status.PASSED),
-            statusDetails=StatusDetails(message=f"{test.verdict}: {test.reason}"),
-            start=now,
-            stop=now,
-        )
-        involved = [claims[ident] for ident in dict.fromkeys(entry.claim for entry in test.results)]
-        result.labels = [Label(name=kind, value=value) for kind, value in labels(involved)]
-        result.labels += [
-            Label(name="story", value=story(name)),
-            Label(name="test", value=test.test),
-        ]
-        logger.report_result(result)
-        added.append(test.test)
-    return added
-
-
-def mark_flaky(tests: Sequence[TestOutcome], folder: Path) -> None:
-    """Let Allure know that attempts disagreed: its own mark, and the worst verdict's status on the newest attempt."""
-    flaky = {test.test: test for test in tests if test.flaky}
-    for name, path in newest(folder).items() if flaky else ():
-        if test := flaky.get(name):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
-            content["statusDetails"] = {
-                "message": test.reason,
-                **(content.get("statusDetails") or {}),
-                "flaky": True,
-            }
-            path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+def add_missing(report: RunReport, folder: Path) -> None:
+    """Write a result for every test that has none."""
+    present = written_tests(folder)
+    claims = {outcome.claim.id: outcome.claim for outcome in report.claims}
+    for test in report.tests:
+        if test.test not in present:
+            name = test.test.rpartition("::")[2]
+            words = [
+                *labels(involved(test, claims)),
+                ("story", story(name)),
+                ("test", test.test),
+            ]
+            write(added(test.test, name, test, words, report), folder)
 
 
 def written_tests(folder: Path) -> dict[str, str]:
     """Test (node id) to status, of the results in a folder."""
-    found: dict[str, str] = {}
-    for path in folder.glob("*-result.json"):
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (
-            ValueError
-        ):  # cut short by a killed worker: as good as absent, and Allure would stumble over it
-            path.unlink()
-            continue
-        if test := label_of(content, "test"):
-            found[test] = content["status"]
-    return found
+    return {
+        test: content["status"]
+        for _, content in written(folder, "*-result.json")
+        if (test := label_of(content, "test"))
+    }
 
 
 def _property(value: str) -> str:

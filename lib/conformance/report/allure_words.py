@@ -35,8 +35,7 @@ def retell(report: RunReport, folder: Path) -> None:
     tests = {test.test: test for test in report.tests}
     claims = {outcome.claim.id: outcome.claim for outcome in report.claims}
     last = newest(folder)
-    for path in sorted(folder.glob("*-result.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+    for path, content in written(folder, "*-result.json"):
         test = tests.get(label_of(content, "test"))
         content["attachments"] = _apart(
             [*(content.get("attachments") or []), *attached.get(content["uuid"], [])]
@@ -48,20 +47,34 @@ def retell(report: RunReport, folder: Path) -> None:
         path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     for outcome in report.claims:
         if not outcome.results and outcome.verdict:
-            _write(_untested(outcome, report), folder)
+            write(_untested(outcome, report), folder)
+
+
+def written(folder: Path, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield Allure's files and what they hold.
+
+    A file that a killed worker cut short is removed: Allure would stumble over it.
+    """
+    for path in sorted(folder.glob(pattern)):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            path.unlink()
+        else:
+            yield path, content
 
 
 def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
     """``DEMO-7 (windows->windows): Every other source ...``; a test of no claim keeps its own name."""
-    involved = _involved(test, claims)
-    if not involved:
+    of_test = involved(test, claims)
+    if not of_test:
         return test.test.rpartition("::")[2]
     parts = list(dict.fromkeys(result.part for result in test.results if result.part))
     part = f" ({', '.join(parts)})" if parts else ""
-    return f"{', '.join(claim.id for claim in involved)}{part}: {involved[0].statement}"
+    return f"{', '.join(claim.id for claim in of_test)}{part}: {of_test[0].statement}"
 
 
-def _involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
+def involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
     """The claims of a test's results, each once; ``claims``: those of the run, by id."""
     names = dict.fromkeys(result.claim for result in test.results)
     return [claims[name] for name in names if name in claims]
@@ -71,22 +84,26 @@ def _tell(
     content: dict[str, Any], test: TestOutcome, claims: Mapping[str, Claim], report: RunReport
 ) -> None:
     """Write what is known of a test's last attempt into its result."""
-    involved = _involved(test, claims)
+    of_test = involved(test, claims)
     message = f"{test.verdict}: {test.reason or title(test, claims)}"
     content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
-    content["statusDetails"] = {**(content.get("statusDetails") or {}), "message": message}
-    content["description"] = "\n\n".join(_description(test, involved, report))
-    content["links"] = _links(involved)
+    content["statusDetails"] = {
+        **(content.get("statusDetails") or {}),
+        "message": message,
+        "flaky": test.flaky,
+    }
+    content["description"] = "\n\n".join(_description(test, of_test, report))
+    content["links"] = _links(of_test)
     content["steps"] = list(_steps(test.results, content))
     decisions = [decision for result in test.results for decision in result.decisions]
     builds = sorted({build for decision in decisions for build in decision.about})
     more = [
-        *(("kind", str(claim.kind)) for claim in involved),
+        *(("kind", str(claim.kind)) for claim in of_test),
         *(("build", build) for build in builds),
         ("mode", _mode(report)),
         ("verdict", str(test.verdict)),
         ("evidence", report.evidence),
-        ("tag", "waived" if any(claim.id in report.waived for claim in involved) else ""),
+        ("tag", "waived" if any(claim.id in report.waived for claim in of_test) else ""),
     ]
     content["labels"] = [*content.get("labels", []), *_labels(more)]
 
@@ -156,10 +173,6 @@ def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
     Not green either way: Allure's ring and the bars of its areas show how much nobody has looked at.
     """
     claim = outcome.claim
-    key = f"claim {outcome.claim.id}"
-    ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
-    status = STATUS.get(outcome.verdict, Status.PASSED) if outcome.verdict else Status.SKIPPED
-    began = int(datetime.datetime.fromisoformat(report.started).timestamp() * 1000)
     labels = [
         ("epic", claim.area),
         ("feature", f"{claim.id} {claim.statement}"),
@@ -167,25 +180,45 @@ def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         ("tag", "no test"),
         ("kind", str(claim.kind)),
         ("mode", _mode(report)),
-        ("verdict", outcome.word),
+        ("verdict", str(outcome.verdict)),
         ("evidence", report.evidence),
     ]
+    name = f"{claim.id}: {claim.statement}"
+    return added(f"claim {claim.id}", name, outcome, labels, report) | {
+        "description": f"**{outcome.verdict}** {_plain(outcome.reason)}",
+        "links": _links([claim]),
+    }
+
+
+def added(
+    key: str,
+    name: str,
+    outcome: TestOutcome | ClaimOutcome,
+    labels: Sequence[tuple[str, str]],
+    report: RunReport,
+) -> dict[str, Any]:
+    """Return the result of a test or claim of which Allure has none, as of the run's beginning.
+
+    ``key``: what stays the same from run to run.
+    """
+    ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
+    status = STATUS.get(outcome.verdict, Status.PASSED) if outcome.verdict else Status.SKIPPED
+    began = int(datetime.datetime.fromisoformat(report.started).timestamp() * 1000)
     return {
         "uuid": f"{ident[:8]}-{ident[8:12]}-{ident[12:16]}-{ident[16:20]}-{ident[20:32]}",
-        "name": f"{claim.id}: {claim.statement}",
+        "name": name,
         "fullName": key,
         "historyId": hashlib.md5(key.encode(), usedforsecurity=False).hexdigest(),
         "status": str(status),
-        "statusDetails": {"message": f"{outcome.word}: {outcome.reason}"},
-        "description": f"**{outcome.word}** {_plain(outcome.reason)}",
-        "links": _links([claim]),
+        "statusDetails": {"message": f"{outcome.verdict}: {outcome.reason}"},
         "labels": _labels(labels),
         "start": began,
         "stop": began,
     }
 
 
-def _write(result: Mapping[str, Any], folder: Path) -> None:
+def write(result: Mapping[str, Any], folder: Path) -> None:
+    """Write a result under its own id."""
     text = json.dumps(result, ensure_ascii=False)
     (folder / f"{result['uuid']}-result.json").write_text(text, encoding="utf-8")
 
@@ -208,8 +241,7 @@ def _mode(report: RunReport) -> str:
 def newest(folder: Path) -> dict[str, Path]:
     """Test to the file of its last attempt."""
     found: dict[str, tuple[int, Path]] = {}
-    for path in sorted(folder.glob("*-result.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+    for path, content in written(folder, "*-result.json"):
         entry = (int(content.get("start") or 0), path)
         test = label_of(content, "test")
         found[test] = max(found.get(test, entry), entry)
@@ -219,12 +251,7 @@ def newest(folder: Path) -> dict[str, Path]:
 def _out_of_fixtures(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Remove what tells of fixtures; returns what they attached, by the result that it belongs to."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(folder.glob("*-container.json")):
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:  # cut short by a killed worker
-            path.unlink()
-            continue
+    for path, content in written(folder, "*-container.json"):
         steps = [*(content.get("befores") or []), *(content.get("afters") or [])]
         attached = [item for step in steps for item in _attached(step)]
         for child in (content.get("children") or [])[:1]:  # what serves many tests is told once
