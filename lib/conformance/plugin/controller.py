@@ -7,7 +7,7 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -369,7 +369,7 @@ class Controller:
             installed=self.run.inspection.installed if self.run.inspection else Installed(),
             covered=header.covered(facts, self.run.settings),
             attachments=self._attachments(tests, directory.attachments),
-            notes=tuple(filter(None, self._notes(tests, facts, directory))),
+            notes=self._notes(tests, facts, directory),
             images=together(
                 from_plain(RanImage, image)
                 for ran in directory.read(directory.images)
@@ -437,33 +437,32 @@ class Controller:
 
     def _notes(
         self, tests: tuple[TestOutcome, ...], facts: Facts, directory: RunDirectory
-    ) -> Iterator[str]:
-        """Return what every reader should know; empty lines for what does not apply."""
-        settings = self.run.settings
-        yield windows_missed(tests)
-        if version := settings.calico_version:
-            yield f"judged as Calico {version}, by --calico-version"
-        if version := settings.windows_calico_version:
-            yield f"Windows nodes judged as Calico {version}, by --windows-calico-version"
-        yield from header.assumptions(facts)
-        if not settings.workers.watch:
-            yield header.NO_WATCH
+    ) -> tuple[str, ...]:
+        """Return what every reader should know."""
+        run = self.run
+        settings = run.settings
         ran = [test.test for test in tests if test.ran]
-        yield plan.by_kubernetes(self._plan(), ran, facts, settings)
-        if self.run.evidence == "lab":
-            yield AGENT_NOT_EXECUTED
-        yield from claims_blocked_by_missing_rights(settings.lacking, tests)
-        if ended := self.run.ended:
-            yield f"the run ended: {ended}"
-        yield self.short
-        yield load.note(directory.read(directory.late))
-        yield from self.left
-        for why in filter(None, (settings.not_disruptive, settings.not_cluster_disruptive)):
-            yield _cost_of(why, tests)
-        yield self._loss_of_cluster()
-        if lost := self.run.lost:
-            yield f"{lost}: nothing beyond the run's own namespaces was changed from then on"
-        yield self._cut_short(tests)
+        not_allowed = (settings.not_disruptive, settings.not_cluster_disruptive)
+        lines = (
+            windows_missed(tests),
+            *header.assumed_versions(settings),
+            *header.assumptions(facts),
+            "" if settings.workers.watch else header.NO_WATCH,
+            plan.by_kubernetes(self._plan(), ran, facts, settings),
+            AGENT_NOT_EXECUTED if run.evidence == "lab" else "",
+            *claims_blocked_by_missing_rights(settings.lacking, tests),
+            f"the run ended: {run.ended}" if run.ended else "",
+            self.short,
+            load.note(directory.read(directory.late)),
+            *self.left,
+            *(_cost_of(why, tests) for why in not_allowed if why),
+            self._loss_of_cluster(),
+            f"{run.lost}: nothing beyond the run's own namespaces was changed from then on"
+            if run.lost
+            else "",
+            self._cut_short(tests),
+        )
+        return tuple(filter(None, lines))
 
     def _loss_of_cluster(self) -> str:
         """Return that the API server is gone, or was for a time; empty: it always answered."""

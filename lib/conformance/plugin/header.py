@@ -20,38 +20,52 @@ SHOWN = 3
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
-    """For pytest's header: six lines, and notes.  ``whole``: also which nodes are covered and which claims left out."""
+    """For pytest's header: six lines, and notes.
+
+    ``whole``: also which nodes are covered and which claims left out.
+    """
     label = run.connection.label if run.connection else "none"
-    text = [f"cluster: {label} (chosen by {run.choice.why})"]
-    if run.facts:
-        coverage = coverage_lines(run.facts, run.settings)
-        text += facts_lines(run.facts, whole=whole)
-        if whole:
-            text += [
-                *coverage,
-                *groups.lines(catalog(), run.facts, run.settings),
-                *parts_elsewhere(run.facts),
-            ]
-        else:
-            text += [
-                groups.counted_line(catalog(), run.facts, run.settings),
-                *(line for line in coverage if line.startswith("note: ")),
-            ]
-        policies = run.inspection.policies.lines if run.inspection else []
-        text += [f"note: {line}" for line in (*assumptions(run.facts), *policies)]
-    if busy := load.busy():
-        late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
-        text.append(
-            f"note: this machine is busy ({busy}): {late} may be late, "
-            "and budgets are stretched by what is measured"
-        )
-    if not run.settings.workers.watch:
-        text.append(f"note: {NO_WATCH}")
-    if run.workers:
-        text.append(f"workers: {run.workers}")
-    if run.directory:
-        text.append(f"run: {run.settings.run_id}, reports in {run.directory.path}")
-    return text
+    busy = load.busy()
+    late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
+    text = [
+        f"cluster: {label} (chosen by {run.choice.why})",
+        *(_of_facts(run, run.facts, whole=whole) if run.facts else ()),
+        f"note: this machine is busy ({busy}): {late} may be late, "
+        "and budgets are stretched by what is measured"
+        if busy
+        else "",
+        "" if run.settings.workers.watch else f"note: {NO_WATCH}",
+        f"workers: {run.workers}" if run.workers else "",
+        f"run: {run.settings.run_id}, reports in {run.directory.path}" if run.directory else "",
+    ]
+    return list(filter(None, text))
+
+
+def _of_facts(run: Run, facts: Facts, *, whole: bool) -> list[str]:
+    """Return the lines about the cluster, and which claims are about other clusters."""
+    coverage = coverage_lines(facts, run.settings)
+    claims = (
+        [*coverage, *groups.lines(catalog(), facts, run.settings), *parts_elsewhere(facts)]
+        if whole
+        else [
+            groups.counted_line(catalog(), facts, run.settings),
+            *(line for line in coverage if line.startswith("note: ")),
+        ]
+    )
+    policies = run.inspection.policies.lines if run.inspection else []
+    notes = (f"note: {line}" for line in (*assumptions(facts), *policies))
+    return [*facts_lines(facts, whole=whole), *claims, *notes]
+
+
+def assumed_versions(settings: Settings) -> list[str]:
+    """Return the versions of Calico that the user named in place of what is found."""
+    named = {
+        "judged as Calico {}, by --calico-version": settings.calico_version,
+        "Windows nodes judged as Calico {}, by --windows-calico-version": (
+            settings.windows_calico_version
+        ),
+    }
+    return [text.format(version) for text, version in named.items() if version]
 
 
 def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from conformance.catalog import Claim, IsolationKind
-from conformance.errors import UsageProblem
 from conformance.model.verdict import ClaimVerdict
+from conformance.qualify import entries
 
 FIELDS = ("claim", "answer", "who", "when", "evidence")
 ANSWERS = (ClaimVerdict.CONFIRMED, ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.ADVISED, ClaimVerdict.LIFTED,
@@ -40,20 +38,12 @@ def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[
 
     Raises UsageProblem, one line with the entry: unreadable, a claim that a test decides, no verdict, a date to come.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        why = getattr(error, "strerror", None) or getattr(error, "problem", None) or error
-        raise UsageProblem(f"attestations {path}: cannot be read: {why}") from None
-    if not isinstance(content, list):
-        raise UsageProblem(f"attestations {path}: expected a list of answers")
     found: dict[str, Attestation] = {}
-    for number, entry in enumerate(content, 1):
-        attestation = _attestation(entry, f"attestations {path}, entry {number}", claims, today)
-        if attestation.claim in found:
-            raise UsageProblem(
-                f"attestations {path}, entry {number}: {attestation.claim} is answered twice"
-            )
+    for where, entry in entries.read(path, "attestations", "answers"):
+        attestation = _attestation(entry, where, claims, today)
+        entries.refuse(
+            where, (attestation.claim in found, f"{attestation.claim} is answered twice")
+        )
         found[attestation.claim] = attestation
     return found
 
@@ -61,25 +51,32 @@ def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[
 def _attestation(
     entry: Any, where: str, claims: Mapping[str, Claim], today: datetime.date
 ) -> Attestation:
-    if (
-        not isinstance(entry, dict)
-        or set(map(str, entry)) != set(FIELDS)
-        or not all(entry.values())
-    ):
-        raise UsageProblem(f"{where}: expected {', '.join(FIELDS)}, each with a value")
+    is_whole = (
+        isinstance(entry, dict) and set(map(str, entry)) == set(FIELDS) and all(entry.values())
+    )
+    entries.refuse(where, (not is_whole, f"expected {', '.join(FIELDS)}, each with a value"))
     ident = str(entry["claim"])
     when = entry["when"]
     claim = claims.get(ident)
-    if claim is None:
-        raise UsageProblem(f"{where}: the catalog has no claim {ident}")
-    if claim.isolation.kind is not IsolationKind.MANUAL:
-        raise UsageProblem(f"{where}: {ident} is decided by tests, not by attestation")
-    if not isinstance(when, datetime.date) or isinstance(when, datetime.datetime) or when > today:
-        raise UsageProblem(f"{where} ({ident}): when is no date that has been: {when!r}")
-    if str(entry["answer"]) not in map(str, ANSWERS):
-        raise UsageProblem(
-            f"{where} ({ident}): the answer is none of {', '.join(map(str, ANSWERS))}"
-        )
+    entries.refuse(
+        where,
+        (claim is None, f"the catalog has no claim {ident}"),
+        (
+            claim and claim.isolation.kind is not IsolationKind.MANUAL,
+            f"{ident} is decided by tests, not by attestation",
+        ),
+    )
+    entries.refuse(
+        f"{where} ({ident})",
+        (
+            type(when) is not datetime.date or when > today,
+            f"when is no date that has been: {when!r}",
+        ),
+        (
+            str(entry["answer"]) not in map(str, ANSWERS),
+            f"the answer is none of {', '.join(map(str, ANSWERS))}",
+        ),
+    )
     answer = ClaimVerdict(str(entry["answer"]))
     evidence = " ".join(str(entry["evidence"]).split())
     return Attestation(

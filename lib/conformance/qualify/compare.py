@@ -110,7 +110,7 @@ def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Compari
             line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])
         ),
         facts=(
-            *_other_facts(old.facts, new.facts),
+            *_differing(_flat(old.facts), _flat(new.facts)),
             *_other_versions(old, new),
             *_other_suites(old, new),
         ),
@@ -256,10 +256,9 @@ def _other_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[str]:
                 yield f"{new.claim.id}: {what} {sign}: {', '.join(sorted(several - {''}))}"
 
 
-def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
-    before = _flat(old)
-    now = _flat(new)
-    for name in [*now, *(item for item in before if item not in now)]:
+def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each name whose text is another."""
+    for name in {**now, **before}:
         if before.get(name) != now.get(name):
             yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from conformance.errors import UsageProblem
 from conformance.model.claim import ACTIVE_HALF
 from conformance.model.verdict import ClaimVerdict
+from conformance.qualify import entries
 from conformance.qualify.sets import suite_parts
 
 REQUIRED = ("claim", "verdicts", "reason", "link", "owner", "expires")
@@ -67,24 +66,8 @@ def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Wa
 
     Raises UsageProblem, one line with the entry: unreadable, unknown claim or verdict, something missing, expired.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageProblem(
-            f"waivers {path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise UsageProblem(
-            f"waivers {path}{line}: not YAML: {getattr(error, 'problem', error)}"
-        ) from None
-    if not isinstance(content, list):
-        raise UsageProblem(f"waivers {path}: expected a list of waivers")
-    return tuple(
-        _waiver(entry, f"waivers {path}, entry {number}", known, today)
-        for number, entry in enumerate(content, 1)
-    )
+    found = entries.read(path, "waivers", "waivers")
+    return tuple(_waiver(entry, where, known, today) for where, entry in found)
 
 
 def _check_names(entry: Any, where: str) -> None:
@@ -100,38 +83,32 @@ def _check_names(entry: Any, where: str) -> None:
         raise UsageProblem(f"{where}: {' and '.join(problems)}")
 
 
-def _expires(value: Any, where: str) -> datetime.date:
-    """Return the last day of a waiver. Raise UsageProblem for anything but a date."""
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return value
-    raise UsageProblem(f"{where}: expires is no date such as 2026-12-31: {value!r}")
-
-
-def _part(part: str, claim: str, where: str) -> str:
-    """Return the part that a waiver names, empty for none. Raise UsageProblem for one that no test decides."""
-    parts = (*(one.part for one in suite_parts().get(claim, ())), ACTIVE_HALF)
-    if part and part not in parts:
-        near = ", ".join(difflib.get_close_matches(part, list(filter(None, parts)), NAMED, 0))
-        raise UsageProblem(f"{where}: the suite has no part {part!r} of it; the nearest: {near}")
-    return part
-
-
 def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.date) -> Waiver:
     _check_names(entry, where)
     claim = str(entry["claim"])
-    if claim not in known:
-        raise UsageProblem(f"{where}: the catalog has no claim {claim}")
+    entries.refuse(where, (claim not in known, f"the catalog has no claim {claim}"))
     where = f"{where} ({claim})"
-    expires = _expires(entry["expires"], where)
-    part = _part(str(entry.get("part") or ""), claim, where)
+    expires = entry["expires"]
+    part = str(entry.get("part") or "")
     build = str(entry.get("build") or "")
-    if build and not BUILD.fullmatch(build):
-        example = "20348, or 17763 before .1432"
-        raise UsageProblem(f"{where}: {build!r} is no Windows build such as {example}")
-    if expires < today:
-        raise UsageProblem(
-            f"{where}: it expired on {expires}; renew it with a reason, or remove it"
-        )
+    parts = [*(one.part for one in suite_parts().get(claim, ()) if one.part), ACTIVE_HALF]
+    near = ", ".join(difflib.get_close_matches(part, parts, NAMED, 0))
+    entries.refuse(
+        where,
+        (type(expires) is not datetime.date, f"expires is no date such as 2026-12-31: {expires!r}"),
+        (
+            part and part not in parts,
+            f"the suite has no part {part!r} of it; the nearest: {near}",
+        ),
+        (
+            build and not BUILD.fullmatch(build),
+            f"{build!r} is no Windows build such as 20348, or 17763 before .1432",
+        ),
+    )
+    entries.refuse(
+        where,
+        (expires < today, f"it expired on {expires}; renew it with a reason, or remove it"),
+    )
     return Waiver(
         claim=claim,
         verdicts=_verdicts(entry["verdicts"], where),

@@ -119,23 +119,29 @@ def _links(claims: Sequence[Claim]) -> list[dict[str, str]]:
 
 def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) -> Iterator[str]:
     """Markdown, in which nothing that a cluster named is markup."""
-    if report.evidence == "lab":
-        yield "*Evidence: lab. Windows was emulated; this qualifies no release.*"
-    yield f"**{test.verdict}** {_plain(test.reason)}".strip()
-    for claim in claims:
-        yield f"{claim.id} ({claim.kind}, {claim.modality}): {_plain(claim.statement)}"
-    for claim in claims:
-        if waiver := report.waived.get(claim.id):
-            yield f"Waived: {_plain(waiver)}"
-    if subnets := underlay(result.measured for result in test.results):
-        yield f"Seen {_plain(subnets)}"
-    for result in test.results:
-        if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE:
-            yield f"Not about this cluster: {result.claim}, part {_plain(result.part)}: {_plain(result.reason)}"
-    if test.remedy:
-        yield f"What to do: {_plain(test.remedy)}"
-    if test.flaky:
-        yield f"FLAKY: attempts said {', '.join(test.attempts)}; the worst counts."
+    waivers = [report.waived[claim.id] for claim in claims if claim.id in report.waived]
+    subnets = underlay(result.measured for result in test.results)
+    lines = (
+        "*Evidence: lab. Windows was emulated; this qualifies no release.*"
+        if report.evidence == "lab"
+        else "",
+        f"**{test.verdict}** {_plain(test.reason)}".strip(),
+        *(
+            f"{claim.id} ({claim.kind}, {claim.modality}): {_plain(claim.statement)}"
+            for claim in claims
+        ),
+        *(f"Waived: {_plain(waiver)}" for waiver in waivers),
+        f"Seen {_plain(subnets)}" if subnets else "",
+        *(
+            f"Not about this cluster: {result.claim}, part {_plain(result.part)}: "
+            f"{_plain(result.reason)}"
+            for result in test.results
+            if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE
+        ),
+        f"What to do: {_plain(test.remedy)}" if test.remedy else "",
+        f"FLAKY: attempts said {', '.join(test.attempts)}; the worst counts." if test.flaky else "",
+    )
+    return filter(None, lines)
 
 
 def _plain(text: str) -> str:

@@ -119,8 +119,8 @@ def _block(several: Sequence[str]) -> Iterator[tuple[str, Tone]]:
 def _run(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
     """The lines about the run as a whole: waivers, gates, counts, evidence, exit code, place."""
     run = plain["run"]
-    for ident, waiver in (plain.get("waived") or {}).items():
-        yield f"waived: {ident}: {waiver}", "warn"
+    waived = (plain.get("waived") or {}).items()
+    yield from ((f"waived: {ident}: {waiver}", "warn") for ident, waiver in waived)
     yield from _gates(plain)
     for key, value in (run.get("labels") or {}).items():
         yield f"label: {key}={value}", "plain"
@@ -212,24 +212,28 @@ def _headline(claim: Mapping[str, Any], cause: str) -> str:
 
 def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
     """What stands below a claim's first line.  ``text``: of that line, not to be repeated."""
-    yield from (issue["text"] for issue in claim.get("known_issues") or ())
-    if claim["missing_parts"]:
-        missing = _few(claim["missing_parts"])
-        yield f"decided: {_few(claim['decided_parts'])}; without verdict: {missing}"
+    missing = claim["missing_parts"]
     inapplicable = claim.get("inapplicable_parts") or {}
-    if len(inapplicable) > 1:
-        yield f"{len(inapplicable)} parts are not about this cluster"
-    else:
-        yield from (
-            f"part {part} is not about this cluster: {why}" for part, why in inapplicable.items()
-        )
-    if (passive := claim.get("half") or "") and passive not in text:
-        yield passive
-    if subnets := underlay(result["measured"] for result in claim["results"]):
-        yield subnets
-    remedy = claim["remedy"]
-    if remedy and claim["verdict"] != ClaimVerdict.CONFIRMED and remedy not in text:
-        yield remedy
+    passive = claim.get("half") or ""
+    remedy = "" if claim["verdict"] == ClaimVerdict.CONFIRMED else claim["remedy"]
+    elsewhere = [
+        f"part {part} is not about this cluster: {why}" for part, why in inapplicable.items()
+    ]
+    lines = (
+        *(issue["text"] for issue in claim.get("known_issues") or ()),
+        f"decided: {_few(claim['decided_parts'])}; without verdict: {_few(missing)}"
+        if missing
+        else "",
+        *(
+            elsewhere
+            if len(elsewhere) < 2
+            else [f"{len(elsewhere)} parts are not about this cluster"]
+        ),
+        "" if passive in text else passive,
+        underlay(result["measured"] for result in claim["results"]),
+        "" if remedy in text else remedy,
+    )
+    return filter(None, lines)
 
 
 def _together(
