@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from conformance.catalog.claims import Claim, IsolationKind
+from conformance.model.by_key import by_key
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,7 @@ class Coverage:
 
 def coverage(claims: Iterable[Claim], tests: Iterable[tuple[str, str]]) -> Coverage:
     """From (claim id, test's node id) pairs."""
-    by_claim: dict[str, list[str]] = {}
-    for ident, test in tests:
-        by_claim.setdefault(ident, []).append(test)
+    by_claim = by_key(tests)
     covered: dict[str, tuple[str, ...]] = {}
     without: list[str] = []
     manual: list[str] = []

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
 from conformance.facts.windows_troubles import windows_troubles
+from conformance.model.by_key import by_key
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.coverage import Covered, unlike_covered
@@ -194,10 +195,7 @@ def _edition(facts: Facts) -> list[str]:
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
-    nodes: dict[str, list[str]] = {}
-    for node, fact in facts.calico_on_nodes.items():
-        if fact.value:
-            nodes.setdefault(fact.value, []).append(node)
+    nodes = by_key((fact.value, node) for node, fact in facts.calico_on_nodes.items() if fact.value)
     versions = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
     line = (
         f"nodes run different versions of Calico ({versions}): claims about Windows are judged by "
@@ -246,9 +244,7 @@ def planes(facts: Facts) -> str:
 def dsr(facts: Facts) -> str:
     """``on``, or ``on (windows-2022), unknown (windows-2019)``: what kube-proxy was told on the Windows nodes."""
     words = {True: "on", False: "off", None: "unknown"}
-    found: dict[str, list[str]] = {}
-    for node in facts.by_os("windows"):
-        found.setdefault(words[node.dsr.value], []).append(node.name)
+    found = by_key((words[node.dsr.value], node.name) for node in facts.by_os("windows"))
     if len(found) < 2:
         return next(iter(found), "unknown")
     return ", ".join(f"{word} ({', '.join(names)})" for word, names in found.items())

@@ -13,6 +13,7 @@ from conformance.facts.detect import node_facts
 from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.by_key import by_key
 from conformance.model.facts import NodeFacts
 from conformance.plugin import options
 from conformance.pods import images
@@ -50,9 +51,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
 
 def every_build(chosen: Images) -> Iterator[str]:
     """The list for all Windows builds that the suite has images for."""
-    builds: dict[str, list[str]] = {}
-    for build, tag in images.WINDOWS_TAGS.items():
-        builds.setdefault(tag, []).append(str(build))
+    builds = by_key((tag, str(build)) for build, tag in images.WINDOWS_TAGS.items())
     for system, published in images.published().items():
         for image in published:
             there = builds.get(images.split(image)[1], []) if system == "windows" else []

@@ -16,6 +16,7 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
+from conformance.model.by_key import by_key
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.plugin.header import covered_nodes
@@ -70,10 +71,11 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
     """Every claim of the catalog against the facts."""
     assert run.facts is not None
     claims: Catalog = catalog()
-    by_claim: dict[str, list[PlannedTest]] = {}
-    for test in tests:
-        for ident in dict.fromkeys(part.claim for part in test.parts):
-            by_claim.setdefault(ident, []).append(test)
+    by_claim = by_key(
+        (ident, test)
+        for test in tests
+        for ident in dict.fromkeys(part.claim for part in test.parts)
+    )
     for area, of_area in itertools.groupby(claims.values(), lambda claim: claim.area):
         yield f"\n{area}"
         for claim in of_area:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.model.by_key import by_key
 from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.counted import counted
@@ -400,9 +401,7 @@ def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[st
 
 def _by_claim(turned: Sequence[Turned]) -> list[str]:
     """A line for each claim, with the parts and builds of it that turned so, and one for claims that say the same."""
-    found: dict[str, list[Turned]] = {}
-    for one in turned:
-        found.setdefault(one.claim, []).append(one)
+    found = by_key((one.claim, one) for one in turned)
     alike: dict[str, list[str]] = {}
     for first, *others in found.values():
         places = counted(len(others), "part", "parts and builds") if len(others) > NAMED else None

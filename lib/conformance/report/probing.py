@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
+from conformance.model.by_key import by_key
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.model.probing import Interval, NodeCost, Probing
@@ -34,9 +35,7 @@ def cost(told: Iterable[Probing]) -> ProbingCost:
         sums.setdefault((node_cost.node, node_cost.os), Counter()).update(
             {name: getattr(node_cost, name) for name in FIGURES}
         )
-    by_name: dict[str, list[Interval]] = {}
-    for interval in (entry for each in given for entry in each.intervals):
-        by_name.setdefault(interval.name, []).append(interval)
+    by_name = by_key((interval.name, interval) for each in given for interval in each.intervals)
     limits = dict(entry for each in given for entry in each.limits)
     starts = [at_once(used) for name, used in by_name.items() if name.startswith("powershell-")]
     return ProbingCost(

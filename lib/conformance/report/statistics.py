@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.model.by_key import by_key
 from conformance.model.counted import counted
 from conformance.model.figures import Effect, Figures
 
@@ -58,9 +59,9 @@ def statistics(figures: Iterable[Figures]) -> Statistics:
     for tries in (entry for each in given for entry in each.tries):
         by_tries[tries.direction][tries.tries] += tries.attempts
         resent[tries.direction] += tries.resent
-    effects: dict[str, list[Effect]] = defaultdict(list)
-    for effect in (entry for each in given for entry in each.effects):
-        effects[f"{effect.os} {effect.wanted}"].append(effect)
+    effects = by_key(
+        (f"{effect.os} {effect.wanted}", effect) for each in given for effect in each.effects
+    )
     return Statistics(
         tries={
             way: Tried(

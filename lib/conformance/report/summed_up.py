@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.by_key import by_key
 from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.verdicts.claims import BY_HAND, NO_TEST
@@ -46,11 +47,10 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
     """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
-    found: dict[str, list[Claim]] = {}
-    for claim, cause in sorted(
+    fallen = sorted(
         _fallen(plain), key=lambda one: (not one[0].get("opens"), WORDS.index(word(one[0])))
-    ):
-        found.setdefault(cause, []).append(claim)
+    )
+    found = by_key((cause, claim) for claim, cause in fallen)
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 
 

@@ -14,6 +14,7 @@ from conformance.catalog import (
 )
 from conformance.catalog.known_issues import KnownIssue, known_issues
 from conformance.errors import Unseen
+from conformance.model.by_key import by_key
 from conformance.model.claim import (
     ACTIVE_HALF,
     PRECEDENCE,
@@ -135,9 +136,7 @@ def on_builds(
     kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]
 ) -> str:
     """As :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
-    found: dict[ClaimVerdict, list[str]] = {}
-    for build, said in builds.items():
-        found.setdefault(said, []).append(build)
+    found = by_key((said, build) for build, said in builds.items())
     if (
         verdict not in found
     ):  # what ended its test belongs to no node, and would be read as a build's
@@ -157,10 +156,11 @@ def claim_outcomes(
     claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
 ) -> tuple[ClaimOutcome, ...]:
     """One outcome per claim of the catalog.  ``whole``: nothing narrowed the selection; what is missing has no test."""
-    by_claim: dict[str, list[TestOutcome]] = {}
-    for test in tests:
-        for ident in dict.fromkeys(result.claim for result in test.results):
-            by_claim.setdefault(ident, []).append(test)
+    by_claim = by_key(
+        (ident, test)
+        for test in tests
+        for ident in dict.fromkeys(result.claim for result in test.results)
+    )
     outcomes = []
     for claim in claims.values():
         mine = by_claim.get(claim.id, [])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.model.by_key import by_key
 from conformance.model.explanation import unnamed
 from conformance.model.verdict import PRECEDENCE
 from conformance.report.terminal import cut
@@ -134,12 +135,10 @@ def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _together(several: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for each set of targets that some sources share."""
-    by_source: dict[str, list[str]] = {}
-    for one in several:
-        by_source.setdefault(one["source"], []).append(one["target"])
-    paths: dict[tuple[str, ...], list[str]] = {}
-    for source, targets in by_source.items():
-        paths.setdefault(tuple(sorted({*targets} - {""})), []).append(source)
+    by_source = by_key((one["source"], one["target"]) for one in several)
+    paths = by_key(
+        (tuple(sorted({*targets} - {""})), source) for source, targets in by_source.items()
+    )
     return [
         _path({"source": ", ".join(sources), "target": ", ".join(targets)})
         for targets, sources in paths.items()

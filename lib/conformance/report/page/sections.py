@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.model.by_key import by_key
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision
@@ -57,26 +58,15 @@ class Content:
     claims: Sequence[Claim]
     """Its claims with all fields, what is counted first in front."""
 
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "Content":
-        """Return the content of a report of any age."""
-        claims = [{**SINCE, **claim} for claim in plain["claims"]]
-        claims.sort(key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)))
-        return cls(plain, claims)
-
-    @functools.cached_property
-    def causes(self) -> dict[str, list[Claim]]:
-        """What several claims fail of, to those claims."""
-        by_id = {claim["id"]: claim for claim in self.claims}
-        return {
-            cause: [by_id[claim["id"]] for claim in fallen]
-            for cause, fallen in summed_up.causes(self.plain).items()
-        }
+    causes: Mapping[str, Sequence[Claim]]
+    """What several claims fail of, to those claims."""
 
 
 def sections(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each section of a report's page shows, by the section's name in the template."""
-    content = Content.of(plain)
+    claims = [{**SINCE, **claim} for claim in plain["claims"]]
+    claims.sort(key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)))
+    content = Content(plain, claims, summed_up.causes({**plain, "claims": claims}))
     return {name: section(content) for name, section in SECTIONS.items()}
 
 
@@ -118,13 +108,6 @@ def _open(content: Content) -> list[tuple[str, list[Claim]]]:
     return by_cause(left, content.causes)
 
 
-def _gates(content: Content) -> dict[str, Any]:
-    return {
-        "answers": summed_up.gates(content.plain),
-        "beside": summed_up.beside_gates(content.plain),
-    }
-
-
 def _areas(content: Content) -> dict[str, Counter[str]]:
     """Area to how many of its claims are what."""
     areas: dict[str, Counter[str]] = {}
@@ -161,9 +144,7 @@ def _recovery(content: Content) -> dict[str, Any]:
 def _claims(content: Content) -> dict[str, Any]:
     """All claims with their rows: those that are shown, and those that FOLDED puts away."""
     tests = {test["test"]: test for test in content.plain.get("tests") or ()}
-    by_word: dict[str, list[Claim]] = {}
-    for claim in content.claims:
-        by_word.setdefault(summed_up.word(claim), []).append(claim)
+    by_word = by_key((summed_up.word(claim), claim) for claim in content.claims)
     command = content.plain["run"]["command"]
     return {
         "all": content.claims,
@@ -195,7 +176,10 @@ SECTIONS: Mapping[str, Callable[[Content], Any]] = {
     "head": _head,
     "violated": _violated,
     "open": _open,
-    "gates": _gates,
+    "gates": lambda content: {
+        "answers": summed_up.gates(content.plain),
+        "beside": summed_up.beside_gates(content.plain),
+    },
     "areas": _areas,
     "directions": lambda content: content.plain["matrix"],
     "builds": _builds,
@@ -295,20 +279,21 @@ def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
 
 def _differences(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
     """Return name, value and Windows nodes of all that was read in the hosts of Windows nodes."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for node in nodes:
-        for name, value in ((node.get("differences") or {}).get("value") or {}).items():
-            found.setdefault((name, value), []).append(node["name"])
+    found = by_key(
+        (entry, node["name"])
+        for node in nodes
+        for entry in ((node.get("differences") or {}).get("value") or {}).items()
+    )
     return [(name, value, names) for (name, value), names in sorted(found.items())]
 
 
 def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Map where KB numbers were read, or why they are not known, to the names of the nodes."""
-    found: dict[str, list[str]] = {}
-    for node in nodes:
-        if node["os"] == "windows" and node.get("update"):
-            found.setdefault(node["update"]["source"], []).append(node["name"])
-    return found
+    return by_key(
+        (node["update"]["source"], node["name"])
+        for node in nodes
+        if node["os"] == "windows" and node.get("update")
+    )
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
