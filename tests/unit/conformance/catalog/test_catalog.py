@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from conformance.catalog import (
     coverage,
     load,
 )
+from conformance.catalog.applicability import CHECKS
+from conformance.catalog.claims import Conditions
 from conformance.catalog.loading import DATA
 from conformance.model.claim import ClaimKind
 from conformance.model.facts import Fact, Facts
@@ -176,6 +178,31 @@ def test_the_unknown_version_is_newer_than_all() -> None:
 
 
 # --- applicability ----------------------------------------------------------------------------------------------------
+
+
+def test_every_condition_is_decided() -> None:
+    assert {*CHECKS} == {field.name for field in fields(Conditions)}
+
+
+def test_an_answer_is_kept_with_the_facts_and_no_others() -> None:
+    claim, known = catalog()["VXLAN-1"], facts()
+    other = replace(known, mode=Fact("bgp", "IPPool"))
+    assert applicability(claim, known) is applicability(claim, known)
+    assert isinstance(applicability(claim, known), Applies)
+    assert isinstance(applicability(claim, other), NotApplicable)
+    assert applicability(claim, known, conditions({"modes": ["bgp"]})) != applicability(
+        claim, known
+    )
+
+
+def test_facts_with_some_windows_nodes_are_the_same_object_each_time() -> None:
+    known = facts(windows=2)
+    one, other = (node.name for node in known.by_os("windows"))
+    alone = known.with_windows((one,))
+    assert [node.name for node in alone.by_os("windows")] == [one]
+    assert alone.by_os("linux") == known.by_os("linux")
+    assert known.with_windows((one,)) is alone
+    assert known.with_windows((one, other)) is known
 
 
 def outcome(ident: str, **changes: Any) -> Any:
