@@ -57,7 +57,6 @@ class Content:
     """conformance.json."""
     claims: Sequence[Claim]
     """Its claims with all fields, what is counted first in front."""
-
     causes: Mapping[str, Sequence[Claim]]
     """What several claims fail of, to those claims."""
 
