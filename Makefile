@@ -22,7 +22,7 @@ help:
 	@echo 'make suite         only the Python environment of the suite, in $(VENV)'
 	@echo 'make env           the same with what its own tests need'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
-	@echo "make e2e-specs     Kubernetes' own policy specs on a lab, as a table (needs Go, 15 minutes)"
+	@echo "make e2e-specs     Kubernetes' own policy specs on a lab, as a table (needs Go, 25 minutes)"
 	@echo 'make clean         remove what these made'
 
 conformance: machine suite nftables check-conformance
