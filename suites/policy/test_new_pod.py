@@ -14,7 +14,9 @@ NOTHING = "Felix on Linux lets nothing pass until it has programmed the pod, and
 def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
-    client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
+    client = pods.client("linux")
+    server = pods.server("linux")
+    bystander = pods.server("windows")
     expect.control(
         client, bystander.tcp(8080), because="it answers all the time while the new pods do not"
     )
@@ -33,7 +35,9 @@ def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
 def test_a_new_linux_pod_takes_and_sends_nothing(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
-    client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
+    client = pods.client("linux")
+    server = pods.server("linux")
+    bystander = pods.server("windows")
     expect.control(
         client, bystander.tcp(8080), because="it answers all the time while the new pods do not"
     )

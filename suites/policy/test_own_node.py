@@ -12,7 +12,8 @@ BECAUSE = "what a pod's own node sends to it is no policy's business, or no prob
 def test_a_windows_pod_that_nobody_may_enter_becomes_ready(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup
 ) -> None:
-    client, server = pods.get("linux-client", "linux-server")
+    client = pods.client("linux")
+    server = pods.server("linux")
     policy.apply(new_pod="windows-new-pod")
     new = new_pods.create("windows", server.tcp(8080))
     pod_startup.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)
@@ -22,7 +23,8 @@ def test_a_windows_pod_that_nobody_may_enter_becomes_ready(
 def test_a_linux_pod_that_nobody_may_enter_becomes_ready(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup
 ) -> None:
-    client, server = pods.get("linux-client", "linux-server")
+    client = pods.client("linux")
+    server = pods.server("linux")
     policy.apply(new_pod="linux-new-pod")
     new = new_pods.create("linux", server.tcp(8080))
     pod_startup.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)

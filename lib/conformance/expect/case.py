@@ -47,7 +47,7 @@ class Case:
         has_port = any((self.tcp, self.udp, self.through))
         if _several(self.servers) and has_port is bool(self._targets):
             raise UsageProblem(
-                f"{self._row}: name tcp=, udp= or through= for pods, and none for targets with a port"
+                f"{self._row}: name tcp=, udp= or through= of pods, and none of targets with a port"
             )
 
     @property

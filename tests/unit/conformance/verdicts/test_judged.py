@@ -180,9 +180,7 @@ def test_what_ended_a_test_and_is_told_by_no_decision_counts_for_every_part_that
     assert told("CONN-3", *before, elsewhere, raised=raised, in_body=True).verdict is V.CONFIRMED
 
 
-def test_a_decision_counts_for_the_parts_whose_names_end_as_it_says_and_for_a_claim_without_parts() -> (
-    None
-):
+def test_a_decision_counts_for_the_parts_whose_names_end_so_and_for_a_claim_without_parts() -> None:
     of_linux = way(OLD, V.VIOLATED, claim="XPOL-12", part="linux server")
     said = Statement(seen=[of_linux, way(NEW, half="closed", claim="XPOL-12", part="server")])
 
