@@ -256,7 +256,7 @@ class Expect(Session):
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
             elif control:
-                self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
+                self._right(source, target, because)
         if wrong:
             seen, allowed = wrong[0]
             others = [one[-1].attempt.label for one, _ in wrong[1:]]
@@ -278,6 +278,9 @@ class Expect(Session):
             )
         if gone:
             raise gone[0]
+
+    def _right(self, source: Workload, target: Target, because: str) -> None:
+        self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
 
     def told(
         self, pairs: Iterable[Pair], *, because: str, control: bool = False
