@@ -202,8 +202,11 @@ class BgpFacts:
             other = toward if windows == node else node
             state = self._session(windows, nodes[other])
             if state not in {None, CONNECTED}:
-                name = f"BGP session of node {windows} with node {other}"
-                return {name: Fact(state, f"Get-BgpPeer on node {windows}")}
+                return {
+                    f"BGP session of node {windows} with node {other}": Fact(
+                        state, f"Get-BgpPeer on node {windows}"
+                    )
+                }
         lacking = self._lacking_routes(nodes[node], nodes[toward])
         return lacking or (self._gateway(windows) if windows else {})
 
@@ -238,8 +241,11 @@ class BgpFacts:
         HNS shows none."""
         if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
             return {}
-        name = f"endpoint Calico_ep of node {windows}, the gateway of its pods"
-        return {name: Fact("none", f"Get-HnsEndpoint on node {windows}")}
+        return {
+            f"endpoint Calico_ep of node {windows}, the gateway of its pods": Fact(
+                "none", f"Get-HnsEndpoint on node {windows}"
+            )
+        }
 
     def _anew(self, windows: str) -> BgpHost:
         """What a host says now; what others said before is forgotten."""

@@ -51,8 +51,8 @@ def workloads(reading: Reading) -> CalicoWorkloads:
     found = _everywhere(reading, "apps/v1", "DaemonSet")
     by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
     linux = next((by_name[name] for name in LINUX if name in by_name), None)
-    windows = [obj for obj in found if _on_windows(obj)]
-    return CalicoWorkloads(linux, by_name.get(WINDOWS) or next(iter(windows), None))
+    windows = by_name.get(WINDOWS) or next(filter(_on_windows, found), None)
+    return CalicoWorkloads(linux, windows)
 
 
 def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:

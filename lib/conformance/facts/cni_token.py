@@ -14,6 +14,7 @@ from conformance.errors import Unseen
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.facts.node_readings import Hosts
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact, NodeFacts
 
 LIFE = timedelta(hours=24)
@@ -61,12 +62,8 @@ class CniTokens:
 
 def _began(pod: Obj) -> list[datetime]:
     """When the containers of a pod began that run."""
-    states = [
-        status.get("state") or {}
-        for status in (pod.get("status") or {}).get("containerStatuses") or []
-    ]
     return [
-        datetime.fromisoformat(state["running"]["startedAt"])
-        for state in states
-        if "running" in state
+        datetime.fromisoformat(began)
+        for status in list_at(pod, "status", "containerStatuses")
+        if (began := value_at(status, "state", "running", "startedAt"))
     ]

@@ -40,14 +40,10 @@ def felix_on(
     pod.
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
-    there = [
-        node
-        for node in dict.fromkeys(nodes)
-        if not unwell_only or (node in pods and _is_unwell(pods[node]))
-    ]
     return [
         f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node is seen'}"
-        for node in there
+        for node in dict.fromkeys(nodes)
+        if not unwell_only or (node in pods and _is_unwell(pods[node]))
     ]
 
 

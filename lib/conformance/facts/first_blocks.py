@@ -48,8 +48,11 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
         return Fact(
             None, f"node {node.name} had {counted(len(own), 'pod')} when the run began: {own[0]}"
         )
-    specs = [affinity["spec"] for affinity in affinities]
-    claimed = [spec["cidr"] for spec in specs if spec.get("node") == node.name and confirmed(spec)]
+    claimed = [
+        affinity["spec"]["cidr"]
+        for affinity in affinities
+        if affinity["spec"].get("node") == node.name and confirmed(affinity["spec"])
+    ]
     found = _lacking(node, [block for block in blocks if block["spec"]["cidr"] in claimed])
     source = f"BlockAffinities, IPAMBlocks and annotations while it had no pod: {', '.join(claimed) or 'nothing'}"
     return Fact(", ".join(found) or WHOLE, source)

@@ -51,15 +51,10 @@ class IpamFacts:
         other node has one.
         """
         claimed, source = self._claimed(node)
-        specs = [
-            affinity["spec"]
-            for affinity in self.calico.listed("BlockAffinity")[0]
-            if confirmed(affinity["spec"])
-        ]
         others = {
-            spec["cidr"]: f"which node {spec['node']} has too"
-            for spec in specs
-            if spec["node"] != node
+            affinity["spec"]["cidr"]: f"which node {affinity['spec']['node']} has too"
+            for affinity in self.calico.listed("BlockAffinity")[0]
+            if confirmed(affinity["spec"]) and affinity["spec"]["node"] != node
         }
         claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
         told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]

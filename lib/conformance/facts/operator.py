@@ -64,9 +64,8 @@ class OperatorFacts:
     def _strict_affinity(self) -> dict[str, Fact[str]]:
         if self._facts.ipam.value != "calico-ipam":
             return {}
-        words = {True: DEMANDED, False: "false", None: None}
         return {
-            name: Fact(words[strict.value], strict.source)
+            name: Fact({True: DEMANDED, False: "false", None: None}[strict.value], strict.source)
             for name, strict in self._calico.strict_affinity().items()
         }
 

@@ -121,8 +121,10 @@ class HostPods:
                 for event in self._pods.changes.waits.events(made)
                 if event.get("reason") == REFUSED
             ]
-            count = len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}"))
-            return count, " ".join(refusals[-1].split()) if refusals else ""
+            return (
+                len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}")),
+                " ".join(refusals[-1].split()) if refusals else "",
+            )
 
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)
         settled = until(

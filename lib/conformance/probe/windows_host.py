@@ -36,12 +36,9 @@ SHOWN = ("Release", "Version")
 def bgp_host(text: str, where: str) -> BgpHost:
     """What a host said.  Raises ProbeBroken, naming ``where``, for an output without its end or of
     another shape."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines or lines[-1] != "end":
-        raise ProbeBroken(f"{where}: bgp.ps1 printed no end: {text[-200:]!r}", transport="cut off")
     told: dict[str, list[str]] = {name: [] for name in ASKED}
     errors: dict[str, str] = {}
-    for line in lines[:-1]:
+    for line in _lines(text, where, "bgp.ps1", f": {text[-200:]!r}"):
         word, _, rest = line.partition(" ")
         name, _, message = rest.partition(" ")
         if word == "no" and name in told:
@@ -74,10 +71,18 @@ def token_ends(text: str, where: str) -> list[datetime | None]:
 
     Raises ProbeBroken, naming ``where``, for an output without its end or of another shape.
     """
+    return [_end(line, where) for line in _lines(text, where, "cni_token.ps1")]
+
+
+def _lines(text: str, where: str, program: str, shown: str = "") -> list[str]:
+    """Return the lines of a program's output before its ``end``.
+
+    ``shown``: what a message may show of the output, which may hold a secret.
+    """
     *lines, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     if last != "end":
-        raise ProbeBroken(f"{where}: cni_token.ps1 printed no end", transport="cut off")
-    return [_end(line, where) for line in lines]
+        raise ProbeBroken(f"{where}: {program} printed no end{shown}", transport="cut off")
+    return lines
 
 
 def _end(line: str, where: str) -> datetime | None:

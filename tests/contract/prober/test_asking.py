@@ -208,6 +208,23 @@ def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
     assert prober.counts.repeated["w1", "linux"] == 2
 
 
+def test_attempts_of_several_askings_wait_for_one_repair_of_their_agent(
+    prober: Prober, agents: Any, api: Any, make: Any, silent: int
+) -> None:
+    quick = make.attempt(silent, kind=Kind.UDP, give_up=0.2)
+    prober.observe([quick])
+    askings = [prober.asking() for _ in range(3)]
+    for asking in askings:
+        asking.begin([quick])
+    (agent,) = prober.agents._agents.values()
+    agent._give_up("it was cut off by the test")
+    found = [answered for asking in askings for answered in all_of(asking)]
+    assert [answered.observation.tries for answered in found if answered.observation] == [2, 2, 2]
+    assert len(agents.started) == 2
+    looks = [request for request in api.requests if request.path.endswith("/pods/client")]
+    assert len(looks) == 1, "the pod is looked at once"
+
+
 def test_errors_are_told_per_attempt_and_what_others_saw_is_kept(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
