@@ -16,7 +16,6 @@ import os
 import platform
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from conformance.errors import ClusterUnusable, LockLost, SuiteError
@@ -51,22 +50,6 @@ LOCK_RIGHTS = tuple(
 """What holding the lock takes; without it nothing exclusive is run."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LockTimings:
-    """Patience with the lock, in seconds."""
-
-    stale: float
-    """Without renewal, after which others may take the lock."""
-    wait: float
-    """For a lock that another run holds."""
-    poll_every: float
-    """Between two looks at a lock that another run holds."""
-
-    @classmethod
-    def of(cls, run: RunTimings) -> LockTimings:
-        return cls(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
-
-
 class RunLock:
     """One run's hold of the lock.  One process takes and renews it; every process of the run may
     :meth:`check` it."""
@@ -75,7 +58,7 @@ class RunLock:
         self,
         kube: Kube,
         run: Ownership,
-        timings: LockTimings,
+        timings: RunTimings,
         *,
         tell: Callable[[str], None],
         progress: Callable[[str], None] = lambda line: None,
@@ -115,8 +98,8 @@ class RunLock:
             settled = until(
                 self._attempt,
                 lambda other: other is None or (self._living and not patient),
-                within=self.timings.wait,
-                every=self.timings.poll_every,
+                within=self.timings.lock_wait,
+                every=self.timings.lock_poll,
                 description="the run lock is free",
                 clock=self._clock,
             )
@@ -227,7 +210,7 @@ class RunLock:
             self._living = bool(self._seen[0])
             self._seen = (version, now)
         return now - self._seen[1] >= float(
-            found["spec"].get("leaseDurationSeconds") or self.timings.stale
+            found["spec"].get("leaseDurationSeconds") or self.timings.lock_stale
         )
 
     def _create(self) -> None:
@@ -248,7 +231,7 @@ class RunLock:
             "holderIdentity": f"{self.run.run} {_user()}@{platform.node()}",
             "acquireTime": now,
             "renewTime": now,
-            "leaseDurationSeconds": max(1, round(self.timings.stale)),
+            "leaseDurationSeconds": max(1, round(self.timings.lock_stale)),
             "leaseTransitions": int((old or {"spec": {}})["spec"].get("leaseTransitions") or 0)
             + (old is not None),
         }
@@ -271,7 +254,7 @@ class RunLock:
 
     def _keep(self) -> None:
         failing = False
-        while not self._stop.wait(self.timings.stale / RENEWALS):
+        while not self._stop.wait(self.timings.lock_stale / RENEWALS):
             try:
                 self.renew()
                 failing = False

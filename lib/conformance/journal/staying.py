@@ -12,12 +12,8 @@ SHOWN = 120
 
 
 def described(entry: Entry) -> str:
-    """Return ``patch FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 ->
-    4097``."""
-    what = f"procedure {entry.procedure}" if entry.act == "procedure" else entry.act
-    target = entry.target.label if entry.target else ""
-    values = json.dumps(entry.arguments) if entry.arguments else _values(entry)
-    return f"{what} {target}: {values or entry.why}"
+    """Return the entry's label with the values of its fields before and after."""
+    return f"{entry.label} ({_values(entry)})" if entry.fields else entry.label
 
 
 def _values(entry: Entry) -> str:

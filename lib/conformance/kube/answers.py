@@ -19,6 +19,8 @@ from conformance.kube.refused import ApiRefused, NoApiServer
 
 PAGE = 64 << 20
 """Bytes of one answer, unpacked, and of one event of a watch."""
+LINE = 16 << 20
+"""Bytes of one line of a command's output."""
 CHUNK = 65536
 _calling = threading.local()
 
@@ -26,6 +28,34 @@ _calling = threading.local()
 def deadline(seconds: float) -> None:
     """Give the answer to this thread's next request so many seconds, from now to its last byte."""
     _calling.end = time.monotonic() + seconds
+
+
+class TooMuch(OSError):
+    """More than this process wants to hold."""
+
+
+class Lines:
+    """What is received cut into lines, each looked at once."""
+
+    def __init__(self, what: str, at_most: int = LINE) -> None:
+        """``what`` a line is, for messages; ``at_most``: bytes."""
+        self.unfinished = bytearray()
+        self._what = what
+        self._at_most = at_most
+
+    def add(self, data: bytes) -> list[bytes]:
+        """Return the lines that ``data`` ends, without their ends.
+
+        Raises TooMuch for a line that is too long.
+        """
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self.unfinished) + lines[0]
+            self.unfinished.clear()
+        self.unfinished += rest
+        if max(map(len, (*lines, self.unfinished))) > self._at_most:
+            raise TooMuch(f"{self._what} exceeds {self._at_most >> 20} MB")
+        return [line.rstrip(b"\r") for line in lines]
 
 
 class _Received(io.RawIOBase):
@@ -159,12 +189,6 @@ def demand_name(obj: Any, request: str) -> None:
     if not isinstance(meta, dict) or not meta.get("name"):
         said = _beginning(json.dumps(obj).encode())
         raise NoApiServer(f"an object without a name: {said}", request)
-
-
-def checked(data: bytes, request: str) -> bytes:
-    """Return the body of a success.  Raises NoApiServer as :func:`document`."""
-    document(data, request)
-    return data
 
 
 def _target(headers: Mapping[str, str]) -> str:

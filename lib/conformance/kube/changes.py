@@ -104,11 +104,10 @@ class Changes:
             kube.request("POST", f"{one}/eviction", body=_eviction(target) | (change.body or {}))
             return None
         if change.verb == "patch":
-            data = self._patch(one, change.body)
+            answer: Obj = self._patch(one, change.body)
         else:
             body = self.run.sign(change.body or {})
-            data = self._put(change, kube.path(resource, target.namespace), one, body)
-        answer: Obj = json.loads(data)
+            answer = self._put(change, kube.path(resource, target.namespace), one, body)
         self.uids.add(str(value_at(answer, "metadata", "uid") or ""))
         return answer
 
@@ -119,7 +118,7 @@ class Changes:
             if not refusal.not_found:
                 raise
 
-    def _patch(self, one: str, body: Any) -> bytes:
+    def _patch(self, one: str, body: Any) -> Any:
         """Send a JSON patch (a list), or a merge patch, repeated unless it names a version."""
         kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
         same = isinstance(body, dict) and "resourceVersion" not in mapping_at(body, "metadata")
@@ -127,7 +126,7 @@ class Changes:
             "PATCH", one, query=MANAGER, body=body, content_type=kind, repeat=same
         )
 
-    def _put(self, change: Change, collection: str, one: str, body: Obj) -> bytes:
+    def _put(self, change: Change, collection: str, one: str, body: Obj) -> Any:
         """Create, apply or replace a whole object."""
         if change.verb == "create":
             return self._create(collection, one, body)
@@ -144,7 +143,7 @@ class Changes:
             repeat=True,
         )
 
-    def _create(self, collection: str, one: str, body: Obj) -> bytes:
+    def _create(self, collection: str, one: str, body: Obj) -> Any:
         """Create an object.
 
         A server in trouble is asked again, and may have made it when it was asked before.
@@ -158,9 +157,9 @@ class Changes:
             ours = self.run.owns(made) and labels_of(made).items() >= self.run.labels.items()
             if not ours or made["metadata"].get("deletionTimestamp"):
                 raise
-            return json.dumps(made).encode()
+            return made
 
-    def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> bytes:
+    def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> Any:
         """Create an object of Calico's API server, or replace the one that this run made before.
 
         Its server-side apply answers 404 to objects that do not exist on v3.32.0

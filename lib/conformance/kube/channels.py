@@ -28,9 +28,8 @@ CLOSE = 255
 V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"
 FRAME = 32768
-LINE = 16 << 20
 ANSWER = 64 << 20
-"""Bytes of one line of a command's output, and of all that it writes (a stream: in one message)."""
+"""Bytes of all that a command writes (a stream: in one message)."""
 COULD_NOT_START = "the command did not start"
 """How a reason begins that trying again does not cure: the container has no such program."""
 NO_SUCH_PROGRAM = (
@@ -171,10 +170,6 @@ def _cut(channel: Any) -> None:
         channel.sock.shutdown(socket.SHUT_RDWR)
 
 
-class TooMuch(OSError):
-    """A command that writes more than this process wants to hold."""
-
-
 def _count(channel: Any) -> None:
     """Count what a channel receives in ``received``, and raise TooMuch beyond ANSWER.
 
@@ -190,31 +185,10 @@ def _count(channel: Any) -> None:
         data: bytes = receive(size)
         channel.received += len(data)
         if channel.received > ANSWER:
-            raise TooMuch(f"the command's output exceeds {ANSWER >> 20} MB")
+            raise answers.TooMuch(f"the command's output exceeds {ANSWER >> 20} MB")
         return data
 
     channel.frame_buffer.recv = counted
-
-
-class Lines:
-    """Output cut into lines, each looked at once."""
-
-    def __init__(self) -> None:
-        self.unfinished = bytearray()
-
-    def add(self, data: bytes) -> list[bytes]:
-        """Return the lines that ``data`` ends, without their ends.
-
-        Raises TooMuch for a line beyond LINE.
-        """
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = bytes(self.unfinished) + lines[0]
-            self.unfinished.clear()
-        self.unfinished += rest
-        if max(map(len, (*lines, self.unfinished))) > LINE:
-            raise TooMuch(f"a line of the command's output exceeds {LINE >> 20} MB")
-        return [line.rstrip(b"\r") for line in lines]
 
 
 def send(channel: Any, data: bytes) -> None:

@@ -9,7 +9,6 @@ Thread-safe.
 
 import contextlib
 import functools
-import json
 import socket
 import threading
 import time
@@ -170,61 +169,41 @@ class Kube:
             headers["Authorization"] = token
         return headers
 
+    def read(self, path: str, *, needed: str = "", **query: str) -> Any:
+        """The JSON object that a GET answers with; ``needed``: a field without which it is no
+        API server's."""
+        parse = functools.partial(answers.document, needed=needed)
+        return self.request("GET", path, parse=parse, query=query)
+
     def request(
         self,
         method: str,
         path: str,
         *,
+        parse: Callable[[bytes, str], Any] = answers.document,
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
         repeat: bool | None = None,
-    ) -> bytes:
-        """The answer's body, a JSON object.
+    ) -> Any:
+        """The answer, a JSON object.
 
         Raises ApiRefused for an error status and for an answer that no API server gives,
         ApiUnreachable when no answer came (ApiGone: for too long, or the run was interrupted).
          ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is
         always repeated, since nothing was done, and so is 401 where the credentials were taken
         before; if it lasts, the run ends, and is answered 401 at once from then on.
+
+        ``parse``: makes something else of the answer's body, given the request's name to raise
+        ApiRefused with.
         """
-        return self._ask(
-            method,
-            path,
-            answers.checked,
-            query=query,
-            body=body,
-            content_type=content_type,
-            repeat=repeat,
-        )
-
-    def read(self, path: str, *, needed: str = "", **query: str) -> Any:
-        """The JSON object that a GET answers with; ``needed``: a field without which it is no
-        API server's."""
-        return self._ask(
-            "GET", path, functools.partial(answers.document, needed=needed), query=query
-        )
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        parse: Callable[[bytes, str], T],
-        *,
-        query: Mapping[str, str] | None,
-        body: Any = None,
-        content_type: str = "application/json",
-        repeat: bool | None = None,
-    ) -> T:
-        """What ``parse`` makes of the answer's body, given the request's name to raise
-        ApiRefused with."""
         name = f"{method} {path}"
         repeat = method == "GET" if repeat is None else repeat
         if method != "GET" and not path.startswith(REVIEWS):
             self.changes_something(name)
         url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
 
-        def ask() -> T:
+        def ask() -> Any:
             answer = self._call(method, url, body, content_type, self._patience())
             data = answers.body(answer, name)
             self._demand_success(answer, data, name)
@@ -435,7 +414,7 @@ class Kube:
         )
         items: list[Obj] = []
         while True:
-            page = self._ask("GET", path, answers.page, query=query)
+            page = self.request("GET", path, parse=answers.page, query=query)
             items += page.get("items") or []
             meta = page.get("metadata") or {}
             if not meta.get("continue"):
@@ -475,7 +454,6 @@ class Kube:
         query |= {"fieldSelector": fields} if fields else {}
         url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
         name = f"WATCH {path}"
-        begin = time.monotonic()
         within = min(seconds, self.timings.api_retry)
         answer = self._repeat(
             name, lambda: self._watch(name, url, seconds), refused=True, lost=False, within=within
@@ -485,19 +463,10 @@ class Kube:
         asked = time.monotonic()
         try:
             self._watched.add(answer)
-            rest = bytearray()
+            lines = answers.Lines("an event", answers.PAGE)
             for chunk in answer.response.stream(answers.CHUNK, decode_content=True):
-                *lines, end = chunk.split(b"\n")
-                for line in lines:
-                    rest += line
-                    if rest.strip():
-                        yield answers.event(bytes(rest), name)
-                    rest.clear()
-                rest += end
-                if len(rest) > answers.PAGE:
-                    raise ApiUnreachable(
-                        name, 1, time.monotonic() - begin, "an event is larger than any object"
-                    )
+                for line in filter(bytes.strip, lines.add(chunk)):
+                    yield answers.event(line, name)
         except ReadTimeoutError:
             return  # quiet for as long as we were willing to listen
         except (HTTPError, OSError) as error:
@@ -538,16 +507,18 @@ class Kube:
         query |= {"previous": "true"} if previous else {}
         query |= {"limitBytes": str(head)} if head is not None else {}
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
-        return self._ask("GET", path, lambda data, _: data.decode(errors="replace"), query=query)
+        text = self.request(
+            "GET", path, parse=lambda data, _: data.decode(errors="replace"), query=query
+        )
+        return str(text)
 
-    def version(self) -> Obj:
+    def version(self) -> Any:
         """``/version``, as first contact.  Raises ClusterUnusable with one line that says what
         is wrong and where."""
         try:
-            found: Obj = json.loads(self.request("GET", "/version", repeat=False))
+            return self.request("GET", "/version", repeat=False)
         except (ApiUnreachable, ApiRefused) as error:
             raise ClusterUnusable([first_contact(self.access, error)]) from error
-        return found
 
 
 @dataclass

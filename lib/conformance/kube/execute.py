@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.kube import channels
+from conformance.kube import answers, channels
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.refused import describe
@@ -65,7 +65,7 @@ def run(
         )
         try:
             problem = _converse(channel, heard, stdin, begin + within)
-        except channels.TooMuch as error:
+        except answers.TooMuch as error:
             problem = str(error)
             retryable = False
             heard[channels.ERROR].clear()
@@ -113,7 +113,7 @@ def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, en
     """Send standard input, collect what comes until the server closes; what broke, or ""."""
     import websocket  # only when something is run in a pod
 
-    lines = channels.Lines()
+    lines = answers.Lines("a line of the command's output")
     try:
         channel.until = end
         channel.settimeout(max(0.001, end - time.monotonic()))
@@ -128,7 +128,7 @@ def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, en
                 heard[data[0]] += data[1:]
                 lines.add(data[1:] if data[0] == channels.STDOUT else b"")
         return "the command did not end in time"
-    except channels.TooMuch:
+    except answers.TooMuch:
         raise
     except websocket.WebSocketTimeoutException:
         return "the command did not end in time"

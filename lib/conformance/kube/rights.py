@@ -1,6 +1,5 @@
 """What the user of a kubeconfig may do, asked from the API server before anything is tried."""
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        answer = json.loads(kube.request("POST", REVIEWS, body=review, repeat=True))
+        answer = kube.request("POST", REVIEWS, body=review, repeat=True)
         return bool(value_at(answer, "status", "allowed"))
 
     with ThreadPoolExecutor(max_workers=8) as pool:

@@ -6,7 +6,6 @@ come to.
 """
 
 import base64
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,7 +60,7 @@ def runner(kube: Kube, account: str, objects: Iterable[Obj], seconds: int) -> Ru
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": seconds},
     }
-    status = json.loads(kube.request("POST", path, body=asked))["status"]
+    status = kube.request("POST", path, body=asked)["status"]
     ends = datetime.fromisoformat(str(status["expirationTimestamp"]).replace("Z", "+00:00"))
     return Runner(name=account, token=status["token"], ends=ends)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.kube import channels
+from conformance.kube import answers, channels
 from conformance.kube.client import Kube
 from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
@@ -66,7 +66,7 @@ class ExecStream:
         self._begin = time.monotonic()
         self._at = time.time()
         self._queue: deque[bytes | None] = deque()
-        self._lines = channels.Lines()
+        self._lines = answers.Lines("a line of the command's output")
         self._kept = {
             channels.STDOUT: bytearray(),
             channels.STDERR: bytearray(),
@@ -119,7 +119,7 @@ class ExecStream:
         problem = ""
         try:
             problem = self._loop()
-        except channels.TooMuch as error:
+        except answers.TooMuch as error:
             problem = str(error)
         except Exception as error:  # the thread's end must reach the caller with any error
             problem = f"the connection broke: {describe(error)}"

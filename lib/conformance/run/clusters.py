@@ -208,12 +208,12 @@ class Clusters:
         progress: Callable[[str], None],
     ) -> RunLock:
         from conformance.journal import liveness
-        from conformance.journal.lease import LockTimings, RunLock
+        from conformance.journal.lease import RunLock
 
         return RunLock(
             self._connected(connection, settings),
             Ownership(settings.run_id, settings.worker, self._process),
-            LockTimings.of(settings.timings.run),
+            settings.timings.run,
             tell=tell,
             progress=progress,
             life=liveness.of_maker,

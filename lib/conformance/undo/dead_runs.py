@@ -10,7 +10,7 @@ from pathlib import Path
 from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
 from conformance.journal import NOT_RESTORED, Journal, Outcome, Restored
-from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.lease import RunLock
 from conformance.journal.restorable import refusal
 from conformance.journal.restore import restore
 from conformance.kube.changes import Changes
@@ -297,7 +297,7 @@ def _lock(
     return RunLock(
         recovery.kube,
         run,
-        LockTimings.of(settings.timings.run),
+        settings.timings.run,
         tell=tell,
         progress=progress,
         life=recovery.life,

@@ -1,4 +1,4 @@
-"""What a disruptive test leaves unready keeps the next one from beginning, and the report names it."""
+"""What a disruptive test leaves unready keeps the next one from beginning, as the report says."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNKNOWN = (
 CASES = {
     "daemonset": (
         [("lab", *IDLE, "node=linux"), ("kubectl", *DELETE, "-l", "k8s-app=kube-proxy")],
-        "DaemonSet kube-system/kube-proxy on node linux is not Ready: pod kube-system/kube-proxy-",
+        "DaemonSet kube-system/kube-proxy on node linux is not Ready: pod kube-system/kube-proxy",
     ),
     "deployment": (
         [("lab", *IDLE, "node=all"), ("kubectl", *DELETE, "-l", "k8s-app=kube-dns")],

@@ -14,20 +14,21 @@ from typing import Any
 import pytest
 
 from conformance.journal import Journal, Journalled, liveness
-from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.lease import RunLock
 from conformance.journal.other_runs import OtherRuns
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
+from tests.lab.journal.locks import lock_timings
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability.hit_run import environment
 from tests.reliability.source import ROOT
 
 pytestmark = [pytest.mark.xdist_group("beside-another-run"), pytest.mark.whole_run]
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
-LOCK = LockTimings(stale=4.0, wait=5.0, poll_every=0.1)
+LOCK = lock_timings(stale=4.0, wait=5.0, poll_every=0.1)
 WITHIN = 240.0
 """Seconds; only a run that hangs is caught."""
 TIMINGS = """

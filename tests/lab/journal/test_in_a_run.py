@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.lease import RunLock
 from conformance.journal.liveness import Life
 from conformance.journal.store import entries_of, journals
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
 from conformance.model.change import ObjectRef
 from conformance.undo.leftovers import Leftovers, leftovers
+from tests.lab.journal.locks import lock_timings
 from tests.reliability import hit_run
 from tests.reliability.kills import WHOLE
 
@@ -154,7 +155,7 @@ def test_while_another_run_holds_the_lock_nothing_is_put_back(harness: hit_run.H
     journalled(harness, run)
     harness.hit(hit_run.Point(number=0, victim="all", changed=False, after=0.0), run)
     before = harness.open_entries()
-    timings = LockTimings(stale=2.0, wait=5.0, poll_every=0.1)
+    timings = lock_timings(stale=2.0, wait=5.0, poll_every=0.1)
     lock = RunLock(
         harness.kube, Ownership("other"), timings, tell=print, life=lambda lease: Life.DEAD
     )

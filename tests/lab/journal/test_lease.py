@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, LockLost
-from conformance.journal.lease import RUN_LOCK, LockTimings, RunLock
+from conformance.journal.lease import RUN_LOCK, RunLock
 from conformance.journal.liveness import Life
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
+from conformance.settings import RunTimings
+from tests.lab.journal.locks import lock_timings
 
 Make = Callable[..., RunLock]
-PATIENT = LockTimings(stale=30, wait=0, poll_every=0.05)
+PATIENT = lock_timings(stale=30, wait=0, poll_every=0.05)
 
 
 class Told(list[str]):
@@ -33,7 +35,7 @@ def told() -> Told:
 def make(kube: Kube, told: Told) -> Iterator[Make]:
     made: list[RunLock] = []
 
-    def lock(run: str, timings: LockTimings = PATIENT, **more: Any) -> RunLock:
+    def lock(run: str, timings: RunTimings = PATIENT, **more: Any) -> RunLock:
         made.append(RunLock(kube, Ownership(run), timings, tell=told.append, **more))
         return made[-1]
 
@@ -65,7 +67,9 @@ def test_the_second_run_stops_and_says_who_has_it_since_when(make: Make) -> None
 def test_the_second_run_waits_until_the_first_gives_it_back(make: Make, kube: Kube) -> None:
     states: list[str] = []
     first = make("first")
-    second = make("second", LockTimings(stale=30, wait=20, poll_every=0.05), progress=states.append)
+    second = make(
+        "second", lock_timings(stale=30, wait=20, poll_every=0.05), progress=states.append
+    )
     first.acquire()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(second.acquire)
@@ -105,10 +109,10 @@ def test_of_many_that_ask_at_once_one_gets_it(make: Make) -> None:
 def test_a_stale_one_is_taken_over_and_that_is_said_aloud(
     make: Make, kube: Kube, told: Told
 ) -> None:
-    first = make("first", LockTimings(stale=1, wait=0, poll_every=0.05))
+    first = make("first", lock_timings(stale=1, wait=0, poll_every=0.05))
     first.acquire()
     silence(first)
-    make("second", LockTimings(stale=1, wait=20, poll_every=0.05)).acquire()
+    make("second", lock_timings(stale=1, wait=20, poll_every=0.05)).acquire()
     assert holder(kube) == "second"
     assert [line.partition(" of ")[0] for line in told] == [
         "the run lock is taken over from run first"
@@ -116,9 +120,9 @@ def test_a_stale_one_is_taken_over_and_that_is_said_aloud(
 
 
 def test_one_that_is_renewed_does_not_go_stale(make: Make, kube: Kube) -> None:
-    make("first", LockTimings(stale=1, wait=0, poll_every=0.05)).acquire()
+    make("first", lock_timings(stale=1, wait=0, poll_every=0.05)).acquire()
     with pytest.raises(ClusterUnusable):
-        make("second", LockTimings(stale=1, wait=2.5, poll_every=0.05)).acquire()
+        make("second", lock_timings(stale=1, wait=2.5, poll_every=0.05)).acquire()
     assert holder(kube) == "first"
 
 
@@ -133,12 +137,12 @@ def test_one_whose_holder_is_proved_dead_is_taken_over_at_once(make: Make, kube:
 def test_one_that_is_stale_is_left_alone_while_a_process_of_its_run_lives(
     make: Make, kube: Kube
 ) -> None:
-    first = make("first", LockTimings(stale=1, wait=0, poll_every=0.05))
+    first = make("first", lock_timings(stale=1, wait=0, poll_every=0.05))
     first.acquire()
     silence(first)
     with pytest.raises(ClusterUnusable, match=r"^run first of .* did not give it back"):
         make(
-            "second", LockTimings(stale=1, wait=2, poll_every=0.05), life=lambda lease: Life.ALIVE
+            "second", lock_timings(stale=1, wait=2, poll_every=0.05), life=lambda lease: Life.ALIVE
         ).acquire()
     assert holder(kube) == "first"
 
@@ -147,9 +151,9 @@ def test_one_that_is_stale_is_left_alone_while_a_process_of_its_run_lives(
 def test_who_is_in_a_hurry_does_not_wait_for_a_holder_that_lives(
     make: Make, kube: Kube, known: Life
 ) -> None:
-    make("first", LockTimings(stale=1, wait=0, poll_every=0.05)).acquire()
+    make("first", lock_timings(stale=1, wait=0, poll_every=0.05)).acquire()
     second = make(
-        "second", LockTimings(stale=1, wait=60, poll_every=0.05), life=lambda lease: known
+        "second", lock_timings(stale=1, wait=60, poll_every=0.05), life=lambda lease: known
     )
     with pytest.raises(ClusterUnusable, match=r"^run first of .* is alive; wait for it to end$"):
         second.acquire(patient=False)
@@ -157,7 +161,7 @@ def test_who_is_in_a_hurry_does_not_wait_for_a_holder_that_lives(
 
 
 def test_a_run_that_lost_it_changes_nothing_more(make: Make, told: Told) -> None:
-    first = make("first", LockTimings(stale=0.4, wait=0, poll_every=0.05))
+    first = make("first", lock_timings(stale=0.4, wait=0, poll_every=0.05))
     first.acquire()
     first.check()
     make("second", life=lambda lease: Life.DEAD).acquire()

@@ -15,7 +15,7 @@ from conformance.disrupt.procedure import HNS_NETWORK
 from conformance.errors import UsageProblem
 from conformance.facts.detect import detect
 from conformance.journal import Journal, Journalled, lease, liveness
-from conformance.journal.lease import LockTimings, RunLock
+from conformance.journal.lease import RunLock
 from conformance.journal.liveness import Life
 from conformance.journal.record import Entry
 from conformance.kube.changes import Changes
@@ -27,11 +27,12 @@ from conformance.run.directory import RunDirectory
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs, healers
 from conformance.undo.recovery import Recovery
+from tests.lab.journal.locks import lock_timings
 
 pytestmark = pytest.mark.usefixtures("more_rows")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
-SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
+SHORT = lock_timings(stale=1.0, wait=10.0, poll_every=0.05)
 USUAL = load_timings()
 TIMINGS = replace(
     USUAL,
@@ -106,7 +107,7 @@ def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunL
         "run other is of another machine: watching for 1 s whether it renews its run lock"
     ]
     lock = RunLock(
-        kube, Ownership("later"), replace(SHORT, wait=0.0), tell=print, life=recovery.life
+        kube, Ownership("later"), replace(SHORT, lock_wait=0.0), tell=print, life=recovery.life
     )
     lock.acquire()  # at once: it was watched already
     lock.release()

@@ -73,7 +73,9 @@ def prepare(cluster: Any, make_pod: Any, *, rendered: object = 4096, felix: Any 
 
 def vni(cluster: Any, patience: Any, clock: Any, hosts: Hosts, install: str = "operator") -> Vni:
     facts: Any = SimpleNamespace(install=SimpleNamespace(value=install))
-    return Vni(cluster, cluster, patience, clock, hosts=hosts, facts=facts)  # type: ignore[arg-type]
+    changes: Any = cluster
+    seen: Any = hosts
+    return Vni(changes, changes, patience, clock, hosts=seen, facts=facts)
 
 
 def test_what_is_configured_is_read_and_4096_where_nothing_is(

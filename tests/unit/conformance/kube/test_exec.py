@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.kube import channels, execute
+from conformance.kube import answers, channels, execute
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
@@ -426,7 +426,7 @@ def flood(size: int, piece: bytes) -> Any:
 def test_output_of_many_lines_ends_at_64_mb(
     kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (channels.LINE, channels.ANSWER) == (16 << 20, 64 << 20)
+    assert (answers.LINE, channels.ANSWER) == (16 << 20, 64 << 20)
     monkeypatch.setattr(channels, "ANSWER", 4 << 20)
     line = b"x" * 65535 + b"\n"
     api.exec = flood(3 << 20, line)
@@ -492,7 +492,7 @@ def test_a_long_line_is_looked_at_once() -> None:
     """Twice the line takes about twice the time; a line that is split again at each chunk takes four times as long."""
 
     def seconds(chunks: int) -> float:
-        lines, begin = channels.Lines(), time.process_time()
+        lines, begin = answers.Lines("a line"), time.process_time()
         for _ in range(chunks):
             assert lines.add(b"x" * 1024) == []
         assert lines.add(b"\nrest") == [b"x" * 1024 * chunks]
@@ -507,7 +507,7 @@ def test_a_long_line_is_looked_at_once() -> None:
 def test_lines_end_where_they_end_however_they_are_cut() -> None:
     text = b"a\r\n\nbc\r\nd"
     for size in range(1, len(text) + 1):
-        lines, found = channels.Lines(), list[bytes]()
+        lines, found = answers.Lines("a line"), list[bytes]()
         for start in range(0, len(text), size):
             found += lines.add(text[start : start + size])
         assert (found, bytes(lines.unfinished)) == ([b"a", b"", b"bc"], b"d")
