@@ -49,7 +49,7 @@ class DenialWearsOff(RuleFault):
         return any(self._identity in felix.faults.on_programmed for felix in self._felixes.values())
 
     async def evidence(self) -> list[str]:
-        """Return the rules that let through what was denied; where denials last yet, for how long."""
+        """Return the rules that let through what was denied, or how long denials last yet."""
         waiting = [
             node
             for node, felix in self._felixes.items()
