@@ -69,7 +69,7 @@ class EndingPolicy:
         *cases: Case,
         back: str,
     ) -> None:
-        """Felix of the server's node runs on under ``made`` of ``policy``, which opens and closes what the cases say.
+        """Felix of the server's node runs on under ``made`` of ``policy``, as the cases say.
 
         Once it is removed ``then`` takes effect there, or Felix is not well again: a control,
         since ``back``.  Raises Nonconformance where Felix ends, or the policy is not in force.

@@ -129,8 +129,10 @@ class Context:
     world: World = field(default_factory=World)
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
-    """The claim and the part that all decisions are about; empty: all of the test's.  A part without
-    a claim: this part of each of the test's claims."""
+    """The claim and the part that all decisions are about; empty: all of the test's.
+
+    A part without a claim: this part of each of the test's claims.
+    """
     at: Side | None = None
     """The end whose node enforces what is decided; None: as the newest change of policy says."""
     undelivered: dict[tuple[object, object], Said] | None = None
