@@ -132,12 +132,11 @@ def test_what_calicoctl_takes_is_asked_where_it_writes(
         assert told[0] == f"{right} (needed to write Calico policies with calicoctl)"
 
 
-def refusing_crd(request: Any, method: str, path: str, *, body: Any, repeat: bool) -> bytes:
+def refusing_crd(request: Any, method: str, path: str, *, body: Any, repeat: bool) -> Any:
     """Everything of other groups than Calico's storage is allowed."""
     if body["spec"]["resourceAttributes"]["group"] != "crd.projectcalico.org":
-        return b'{"status": {"allowed": true}}'
-    answer: bytes = request(method, path, body=body, repeat=repeat)
-    return answer
+        return {"status": {"allowed": True}}
+    return request(method, path, body=body, repeat=repeat)
 
 
 def test_rancher_has_a_role_for_the_verb_that_its_webhook_asks_for() -> None:

@@ -78,7 +78,7 @@ class StandInKube:
     ) -> str:
         return f"{resource.kind}/{name}"
 
-    def request(self, method: str, path: str, **more: Any) -> bytes:
+    def request(self, method: str, path: str, **more: Any) -> Any:
         assert method == "DELETE"
         if self.locked:
             raise ApiRefused(403, "Forbidden", "may not delete", f"DELETE {path}")
@@ -88,7 +88,7 @@ class StandInKube:
                 500, "InternalError", "Cannot delete a non-empty tier", f"DELETE {path}"
             )
         self.deleted.append(name)
-        return json.dumps({}).encode()
+        return {}
 
     @staticmethod
     def _object(kind: str, name: str) -> dict[str, Any]:

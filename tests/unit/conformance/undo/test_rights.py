@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,11 +23,11 @@ class Kube:
     def resource(self, api: str, kind: str) -> Any:
         return SimpleNamespace(plural=f"{kind.lower()}s")
 
-    def request(self, method: str, path: str, *, body: Any, repeat: bool) -> bytes:
+    def request(self, method: str, path: str, *, body: Any, repeat: bool) -> Any:
         asked = body["spec"]["resourceAttributes"]
         sub = f"/{asked['subresource']}" if "subresource" in asked else ""
         allowed = (asked["verb"], f"{asked['resource']}{sub}") not in self.denied
-        return json.dumps({"status": {"allowed": allowed}}).encode()
+        return {"status": {"allowed": allowed}}
 
 
 def lacking(kube: Any, *entries: Entry) -> list[str]:
