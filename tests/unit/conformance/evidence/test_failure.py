@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from conformance.probe.capture import CAPTURE
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.evidence import hns_text
@@ -29,6 +28,7 @@ from conformance.kube.execute import ExecResult
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.probe.linux_host import CAPTURE
 from conformance.settings import load_timings
 
 NETWORK: dict[str, Any] = {

@@ -24,7 +24,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamState
 from conformance.probe.clocks import unix
 from conformance.probe.machine import Machine
-from conformance.probe.streams import NotOpened
+from conformance.probe.streams import NotOpened, Stream
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import observation
 from tests.unit.conformance.expect.stream_stand_ins import (
@@ -496,3 +496,34 @@ def test_words_of_a_state() -> None:
         replace(BACK, recovered_after=None).words
         == "client RESET, server heard nothing for 9.0 s, no new connection in 1 try"
     )
+
+
+class OneDirectionLost(ScriptedStreams):
+    """Streams of which those from Linux are lost for good once ``changed``."""
+
+    changed = False
+
+    def look(self, streams: Sequence[Stream]) -> list[StreamState]:
+        lost = [self.changed and stream.client == LINUX for stream in streams]
+        return [LOST if gone else WELL for gone in lost]
+
+
+def test_a_stream_that_does_not_come_back_leaves_those_of_other_directions_as_they_are() -> None:
+    streams = OneDirectionLost()
+    expected = Expectations(streams)
+    policy = Policy(expected)
+    expected.prober.answers["linux"] = [policy.answer]
+    both = [(LINUX, WINDOWS), (WINDOWS, LINUX)]
+    connections = expected.connections_during_change
+    connections.begin(both, beside=CONTROL)
+    connections.under(policy, closed=[GUEST], because="the policy lets streams pass alone")
+    policy.change()
+    streams.changed = True
+    with pytest.raises(Nonconformance, match="a new connection within"):
+        connections.survive_or_reconnect(
+            both, survives=CONTROL, opened=[GUEST], because="policy changes"
+        )
+    assert {one.part: one.verdict for one in expected.kept if one.part} == {
+        "linux to windows": ClaimVerdict.VIOLATED,
+        "windows to linux": ClaimVerdict.NOT_OBSERVED,
+    }
