@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads the conformance plugin; everything else about runs is in ``lib/conformance/plugin``."""
 
 import importlib.util

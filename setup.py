@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts the suites, their manifests and pytest's configuration into the wheel; everything else is in pyproject.toml.
 
 They lie beside ``lib`` in a checkout, since they are what people read; ``conformance.product`` knows both places.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What deciding costs the process that does it: ``python -m benchmarks.deciding``.
 
 Every pod asks every other, half of the paths are closed, and nothing but the decision is there: agents by script, and

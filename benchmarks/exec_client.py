@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One exec over one WebSocket, as small as it can be, to time the lab's side of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How fast the embedded lab is: start, pods, exec, API, faults.  ``python -m benchmarks.lab [--quick]``.
 
 Prints a Markdown table for docs/performance.md.

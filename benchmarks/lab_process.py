@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab of the benchmark's own: started as a user would, ended with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What machine the figures were measured on: without it a figure says nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The method of the other suites of this field: one exec per probe, and its exit status is the verdict.
 
 ``nc -vz`` on Linux, ``Invoke-WebRequest`` on Windows, through the exec of client-go as its users see it: no error is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the request that makes a policy to the first packet that it drops, between two Linux pods of one lab."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How fast probing is: the suite's agents against one exec per probe.  ``python -m benchmarks.probing``.
 
 Both methods run on the same lab.  Every figure is kept in results/probing.json with its run as soon as it is there, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the lab takes to reprogram a Windows pod that has connections.  ``python -m benchmarks.resets``.
 
 Prints a Markdown table for docs/performance.md: the call that changes the policy, and the time from its beginning until

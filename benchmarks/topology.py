@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pods that probing is measured on: 3 Linux to 2 Windows pods over a lab's nodes, with and without policy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks of the tests of this project."""
 
 from __future__ import annotations

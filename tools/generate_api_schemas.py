@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write lib/hybridlab/api/schemas/kubernetes.json: the fields of every built-in kind that the lab serves.
 
 Run by a developer after raising the version of the Kubernetes client, never at run time:

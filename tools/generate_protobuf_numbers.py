@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write lib/hybridlab/api/schemas/protobuf.json: the field numbers of built-in kinds in Kubernetes' protobuf encoding.
 
 kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others, whatever the server says it takes, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change lines of the judge at random and see whether a test notices: ``python -m tools.mutate``.
 
 Which lines are changed follows from the seed, by default the id of the commit. Everything happens in a copy of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Begin a claim: its entry in the catalog and a test that says NOT_RUN until somebody writes it.
 
 python tools/new_claim.py ID [--kind reading|host|traffic|policy] [--area FILE] [--source SOURCE] [--suite FOLDER]
@@ -28,6 +29,7 @@ ENTRY = """\
     verify: Say in one sentence what shows that it is so.
 """
 TEST = '''\
+# SPDX-License-Identifier: Apache-2.0
 """{claim}: say in one sentence what is guaranteed."""
 
 import pytest
@@ -80,15 +82,17 @@ KINDS = {
 """,
     ),
     "policy": Kind(
-        "needs: {linux: 1, windows: 1}\n    denial: true", "Expect, Policy, WorkerPods", "manifest, verifies",
+        "needs: {linux: 1, windows: 1}\n    denial: true", "Case, Expect, Policy, WorkerPods", "manifest, verifies",
         '@manifest("policy/kubernetes/default_deny_ingress.yaml")\n',
         "pods: WorkerPods, policy: Policy, expect: Expect",
         """\
     clients = pods.clients("linux") + pods.clients("windows")
     servers = pods.servers("windows")
-    opened = clients.to(pods.servers("linux")).tcp(8080)
-    closed = clients.to(servers).tcp(8080)
-    expect.change(policy.filled(server=servers), open=opened, closed=closed, because="its source says so")
+    expect.change(
+        policy.filled(server=servers),
+        Case(clients, servers, tcp=8080, open=False, because="say why nobody enters"),
+        Case(clients, pods.servers("linux"), tcp=8080, open=True, because="no policy selects it"),
+    )
     expect.removed(policy, because="without a policy everything is allowed")
 """,
     ),

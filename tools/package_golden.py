@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the golden conversations that a run holds with its agents: those that pods can hold.
 
 Most connect to nothing but the pod's own echo server and a closed port; others to ``golden_server.py`` in a Linux pod.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Take the pictures of the report page that README and docs/release-qualification.md show.
 
 ``python tools/report_images.py HEALTHY VIOLATED`` takes two folders of runs, of a whole one on a healthy lab and of one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Print the size of the code, room by room: ``python -m tools.size [FOLDER]``.
 
 A room is a package of lib/ (a nested package is a room of its own), or a module that lies directly in one of the two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``calico-conformance``: the suite where it is installed, and what can be done with reports once a run is over.
 
 Only ``run``, ``rerun`` and ``kubeconfig`` touch a cluster.

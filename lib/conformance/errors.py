@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge's exceptions, in two families that must never be mixed up.
 
 :class:`Nonconformance` says something about the cluster and is an ``AssertionError``: pytest shows FAILED, Allure

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test file says about itself, as constructors that check their arguments when the file is imported.
 
 ``pytestmark = [verifies("VXLAN-1", part="{client}->{server} pod-ip"), needs(windows=2)]``.  A wrong claim id or need

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Says in plain words that a path stood apart from its option, so that pytest read another project's settings.
 
 Before pytest knows an option, it takes a path that stands by itself for the place of the tests: ``--timings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the suite's files are: in a checkout, or in an installed wheel, which has them below this package."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting, and the only place that sleeps: a deadline, :func:`until` (eventually) and :func:`hold` (for a while).
 
 Both ask at least twice, keep every answer with its time, and fail nothing themselves: the caller decides what it means

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedded lab: a hybrid Linux/Windows Kubernetes cluster with Calico in a box.
 
 Real packets between network namespaces, no root, no container engine, no image.  The lab behaves as Calico

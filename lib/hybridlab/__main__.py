@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ``hybridlab`` command, which ``python -m hybridlab`` is too."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fabric between nodes carries packets that have pods' addresses, in clouds where it does so only when told to."""
 
 from conformance.fixtures import Fabric, FlannelFabric, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico tells the BGP status of Linux nodes, and not of Windows nodes."""
 
 from conformance.fixtures import OwnNodeStatus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows nodes take part in BGP: RemoteAccess runs, every session is up, and they announce their blocks alone."""
 
 from conformance.fixtures import BgpFacts, Readings, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe agents keep to their protocol in this cluster's pods, word for word: else nothing that they say counts."""
 
 from conformance.fixtures import ProbeProtocol, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds of Server 2022 on which Windows' own update broke the network of Calico's pods, until another mended it."""
 
 from conformance.fixtures import KnownIssue, WindowsNodes, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kubelet's readiness probes reach Windows pods: only then do the pods become ready."""
 
 from conformance.fixtures import Expect, WebServer, WorkerPods

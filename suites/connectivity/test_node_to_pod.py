@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Linux node reaches pods by their addresses, on its own node and on others, and is seen as that node."""
 
 from conformance.fixtures import OS, Addresses, Expect, Fragments, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where another plugin than Calico's networks the pods: flannel, or routes that an administrator laid by hand."""
 
 from conformance.fixtures import OS, Expect, PlatformObjects, Readings, Subnets, WorkerPods

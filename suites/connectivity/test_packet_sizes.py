@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets of all sizes pass between pods, both ways: nothing vanishes that the sender's own system lets go."""
 
 from conformance.fixtures import OS, Fragments, Sizes, WorkerPods

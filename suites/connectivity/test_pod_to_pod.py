@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods reach each other by their addresses, within each node and between nodes, in all four directions."""
 
 from conformance.fixtures import OS, Expect, Fragments, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server sees the pod's own address as its client, by TCP and by UDP: nothing is translated between pods."""
 
 from conformance.fixtures import OS, Addresses, CalicoObjects, Expect, PoolClients, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mode and datastore are a combination that is supported."""
 
 from conformance.fixtures import CalicoObjects, Readings

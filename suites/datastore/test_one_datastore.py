@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linux and Windows keep Calico's data in one place: what Windows nodes write is found where Linux reads."""
 
 from conformance.fixtures import CalicoObjects, IpamFacts, Readings, WorkerPods

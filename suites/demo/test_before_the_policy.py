@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Before any policy the demo's clients reach its servers; the documented commands say the same as our attempts."""
 
 from conformance.fixtures import Commands, Expect, WorkerPods

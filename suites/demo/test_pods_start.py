@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's client and server pods start on the operating system that they are made for."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's Calico policy lets linux-client reach windows-server, and nobody else; other servers stay open."""
 
 from conformance.fixtures import Case, Commands, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deleting the demo's namespace removes everything of the demo."""
 
 from conformance.fixtures import Policy, Readings, TemporaryNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows web server of two replicas starts behind a NodePort, and serves its page there."""
 
 from conformance.fixtures import Expect, NodePorts, Pages, Services, WebServer, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods of either system find a Service by DNS: by its full name, and by its short name in their own namespace."""
 
 from conformance.fixtures import OS, Commands, Expect, Services, WindowsNodes, WorkerPods

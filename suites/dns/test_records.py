@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster's DNS answers over TCP too, says what it does not have, and follows the pods behind headless Services."""
 
 from conformance.fixtures import OS, Expect, Services, UnreadyServers, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pod of the cluster's DNS answers: the Service leads each question to whichever of them."""
 
 from conformance.fixtures import OS, ClusterDns, Expect, Services, WorkerPods

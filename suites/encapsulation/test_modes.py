@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster's pools and BGP are in one of the combinations that Windows nodes can take part in."""
 
 from conformance.fixtures import CalicoObjects, LinuxRoutes, Readings, Remedies, WorkerPods

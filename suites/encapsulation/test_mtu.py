@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's MTU setting is for Linux: Windows pods keep the MTU that HNS gives them."""
 
 from conformance.fixtures import CalicoObjects, Sizes, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The VXLAN overlay carries traffic between nodes of both systems, and nothing on the way stops it."""
 
 from conformance.fixtures import OS, Addresses, Expect, Overlay, Underlay, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses stay with the node that owns their block: strict affinity, one block per Windows node, no borrowing."""
 
 from conformance.fixtures import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The size of a pool's blocks is chosen when it is made: it lowers the share of reserved addresses, and stays."""
 
 from conformance.fixtures import OwnPool

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """host-local gives Windows pods addresses of their node's podCIDR, and Calico's IPAM keeps away."""
 
 from conformance.fixtures import CalicoObjects, Readings, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In every block of a Windows node four addresses are kept back, and in no other; no pod has one of them."""
 
 from conformance.fixtures import IpamFacts, Readings, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico runs on a Linux worker, in a version that knows Windows."""
 
 from conformance.fixtures import Builds, CalicoObjects, ClusterWide, Readings

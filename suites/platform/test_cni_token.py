@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's CNI plugin asks the API by a token that ends, and that calico-node has to renew."""
 
 from conformance.fixtures import CniTokens, KnownIssue

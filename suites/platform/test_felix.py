@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix, without which nothing is programmed, runs on every Windows node."""
 
 from conformance.fixtures import FelixRuns

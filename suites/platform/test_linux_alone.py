@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """WireGuard and IPv6 are for Linux nodes alone, and Windows nodes beside them go on."""
 
 from conformance.fixtures import CalicoObjects, Expect, NotOnWindows, Readings, WorkerPods

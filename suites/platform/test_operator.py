@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's operator lays Calico on Windows nodes where it is given what it demands, in the shape that is documented."""
 
 from conformance.fixtures import OperatorFacts, Readings

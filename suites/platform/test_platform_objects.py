@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a platform, or BGP, needs of Windows nodes' own objects is there."""
 
 from conformance.fixtures import PlatformObjects, Readings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Platform, network and release of Kubernetes are among those that the documents list."""
 
 from conformance.fixtures import CalicoObjects, Readings, Supported

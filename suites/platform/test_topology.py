@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster is hybrid, and what runs it runs on Linux."""
 
 from conformance.fixtures import CalicoObjects, ClusterWide, Readings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows nodes run a build and a container runtime that this version of Calico lists."""
 
 from conformance.fixtures import Builds, CalicoObjects, Readings

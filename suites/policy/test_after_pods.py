@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy is about whoever has the labels that it selects, each pod for itself: who comes in the place of another, who
 has the address of one that went, and all pods of a node when the policy goes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A denial is no Service's business, nor one of labels that no policy selects: it is in force after pods, namespaces,
 accounts and policies get some, after what is about others came, and after Services come in front of its pods, change,
 and go.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where win-bridge or a plugin built on it networks the pods, Calico enforces policies all the same."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

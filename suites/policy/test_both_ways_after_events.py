@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's policy for both ways is in force after labels, Services and what is about others: by TCP, UDP and ping."""
 
 from conformance.fixtures import (

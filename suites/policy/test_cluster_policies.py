@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ClusterNetworkPolicies: tier Admin is asked before the policies of namespaces, tier Baseline where there is none."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may enter some pods can be said in a rule, or by whom a policy selects: on Windows the one costs far more."""
 
 from conformance.fixtures import AclLists, Case, Expect, Policy, WorkerPods

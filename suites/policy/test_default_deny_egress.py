@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that selects a pod for egress and has no rule lets it reach nobody, in the cluster or beyond; others do.
 
 Others are pods with the same labels in another namespace.  What reaches nobody has no open path of its own: that it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that selects a pod for ingress and has no rule lets nobody in, by TCP or UDP, and concerns no other pod.
 
 That the server, which nobody reaches, has a network at all is shown by what it reaches itself.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Editing the rules of a policy, and nothing else of it, is enforced at pods that run already."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each field of a policy that is edited in place is in force as it is now: it opens and closes what it says now.
 
 What a rule does and its ports are XPOL-12, behind a tier XPOL-13, which is here beside the fields that POL-1 is about.

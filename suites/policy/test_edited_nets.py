@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules for addresses that are edited in place are in force as they are now: who enters, and where who leaves may go.
 
 Servers are entered by one port and left for by another, so that a change is of both, each at pods of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that are edited in place are in force as they are now: their ports, at those who enter and those who leave.
 
 Servers are entered by other ports than pods leave for, so that a change is of both; in the end what a rule for egress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Egress rules with an address, a protocol and a port open that port there, and nothing else, there or elsewhere."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

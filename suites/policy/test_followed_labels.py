@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Selectors follow labels that come and go, of pods and of namespaces: those of a rule and of the policy itself.
 
 Labels that were there before, and went, come again: what is forgotten once must not be forgotten for good.

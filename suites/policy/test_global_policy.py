@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A GlobalNetworkPolicy concerns what its selectors name, in every namespace, and nothing else."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

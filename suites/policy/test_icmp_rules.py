@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows leaves out rules on a type of ICMP, negated or not, and keeps those on ICMP alone."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses that a rule leaves out of its block do not enter.
 
 On Linux the rest of the block does.  On Windows such rules are skipped (XPOL-1), and then nobody enters by them: that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An ingress rule with single addresses admits those, and nobody else: not even pods of the same node and block."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rule with a namespace selector and a pod selector admits what both select; neither of them is enough."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An ingress rule with a namespace selector admits pods of those namespaces, and nobody else."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

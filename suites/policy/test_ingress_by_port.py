@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ingress rules with a protocol and a port open that port of that protocol to everybody, and nothing else."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rule that names a port opens the port that a Linux pod calls so; Windows skips such rules (XPOL-4)."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ingress rules with ranges of ports open every port of the ranges, the last one too, and none before or after.
 
 Rules for service accounts are for the pods that have them.

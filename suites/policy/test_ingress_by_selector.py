@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An ingress rule with a pod selector admits the pods that it selects, by TCP and UDP, and nobody else.
 
 Nobody else are other pods, and in another namespace pods with the same labels on the allowed clients' own nodes.

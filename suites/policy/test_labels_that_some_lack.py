@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom and what a rule means where pods differ: what lacks a label differs from every value, an account is one of the
 policy's own namespace, and a port's name is of each Linux pod the number that it calls so.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What changes in the second tier that applies to a pod is enforced as what changes in its first."""
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Windows leaves out: a Deny keeps nobody out, an Allow or a Pass lets nobody in, and the next rule decides."""
 
 from conformance.fixtures import Limits, Policy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules with thousands of addresses are enforced, wherever among them one stands; HNS takes 4,000 in one of its own.
 
 Three rules share a change, each for a set and a port of its own: the client is the 4,000th of the first set, the first

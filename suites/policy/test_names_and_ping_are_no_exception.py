@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's default deny closes what clusters often need, too: port 53, by TCP and by UDP, and ping."""
 
 from conformance.fixtures import Beyond, Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows has no words for a match that is negated, and leaves the whole rule out: whom it lets in stays outside."""
 
 from conformance.fixtures import Limits, Policy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rule's selector finds pods that come after the policy: who comes with its label enters, who comes without does not.
 
 New pods come to nodes whose older pods the policy was seen to keep out.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A new pod takes nothing before its policy is there; whether a Windows one can send meanwhile is seen and recorded."""
 
 from conformance.fixtures import Expect, NewPods, PodStartup, Policy, WorkerPods

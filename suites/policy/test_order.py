@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Of two Calico policies that speak of the same traffic the one with the lower order decides."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

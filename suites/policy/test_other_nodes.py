@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes are no exception: what is closed to all is closed to every node but the pod's own."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

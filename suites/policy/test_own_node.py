@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node reaches its own pods whatever policies say: the kubelet's probes pass where nobody else enters."""
 
 from conformance.fixtures import NewPods, PodStartup, Policy, WorkerPods

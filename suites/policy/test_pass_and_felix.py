@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies that are allowed do not end Felix, which programs those of every pod on its node."""
 
 from conformance.fixtures import Case, EndingPolicy, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies that are untracked or come before DNAT are for hosts, and leave pods alone."""
 
 from conformance.fixtures import Limits, Policy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies that select the same pod add up: what any of them admits enters, and nobody else, whichever API they are of.
 
 A policy that does not say which directions it is about, and has no rule for egress, leaves egress alone.  Two policies

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A staged policy is planned and not enforced: what it would deny passes, by the policy that is enforced."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a run's beginning to its end, under pods of the run that no test touches: what is in force stays in force."""
 
 from conformance.fixtures import StandingWatch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiers decide in their order, and what one passes the next one decides, no more and no less of it."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

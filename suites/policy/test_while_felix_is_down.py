@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix programs policy and does not carry it: what is in force stays so while there is none, and while it starts.
 
 Kubernetes' policy is about servers and Calico's about the clients on their nodes, both for both ways: what is lost of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy has no part in policy: what is in force stays so while it restarts, which it may do at any time.
 
 Kubernetes' policy is about a server and Calico's about the client on its node, as where Felix restarts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An empty pod selector selects every pod of the policy's namespace; a rule's empty namespace selector, any namespace.
 
 The namespace is the worker's second one, so that the policy leaves the pods of its first one open as bystanders.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of policies open and close what they say, whatever of policy's language they use; so they do after an edit.
 
 What is expected of each pair of pods the oracle says; worlds and edits are data, chosen by wrong readings of policy.

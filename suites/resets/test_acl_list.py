@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix gives HNS a whole new ACL list for an endpoint whose policies change: what resets come from."""
 
 from conformance.fixtures import AclLists, ConnectionsDuringChange, Policy, ResetTopology

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that changes while a node has no Felix is in force there once Felix is ready again."""
 
 from conformance.fixtures import OS, Case, Expect, Felix, Policy, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restarting Felix can reset established connections of its node's Windows pods; their policies stay in force."""
 
 from conformance.fixtures import ConnectionsDuringChange, Expect, Felix, Policy, ResetTopology

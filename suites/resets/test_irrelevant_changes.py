@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a pod that matter to no policy leave its connections alone; before Calico v3.31 they can reset them."""
 
 from conformance.fixtures import ConnectionsDuringChange, Policy, Relabel, ResetTopology, WorkerPods

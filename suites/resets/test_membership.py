@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A change in what a policy's selector matches can reset established connections of the Windows pods it selects."""
 
 from conformance.fixtures import ConnectionsDuringChange, Policy, Relabel, ResetTopology

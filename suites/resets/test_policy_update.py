@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Updating a policy can reset established connections of the Windows pods that it selects."""
 
 from conformance.fixtures import ConnectionsDuringChange, Policy, ResetTopology

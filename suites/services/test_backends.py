@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Behind a Service each ready backend is used and no unready one; one that goes is used no more, one that comes is."""
 
 from conformance.fixtures import OS, Backends, Services, UnreadyServers, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows pods ping within the cluster and not beyond it, where their TCP goes all the same."""
 
 from conformance.fixtures import Beyond, WorkerPods

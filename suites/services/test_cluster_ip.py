@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services are reached by ClusterIP, from pods in all four directions and from Linux nodes."""
 
 from conformance.fixtures import OS, Addresses, Expect, Services, WorkerPods

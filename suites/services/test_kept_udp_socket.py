@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datagrams have no connection that could end: who keeps its socket is led to another backend all the same."""
 
 from conformance.fixtures import OS, Backends, Expect, Services, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers that fit into no packet come through Services whole, and so do datagrams that fill one."""
 
 from conformance.fixtures import OS, Backends, Services, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Service that loses its last backend answers nobody, and leads to its backends again once they are back."""
 
 from conformance.fixtures import OS, Backends, Expect, PassingServices, WorkerPods

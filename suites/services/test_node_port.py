@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A NodePort answers on all Linux nodes, and on the Windows nodes that have a backend; on others it may not."""
 
 from conformance.fixtures import Expect, KnownIssue, NodePorts, Services, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod reaches itself through its own Service."""
 
 from conformance.fixtures import Expect, OwnService, Services, WindowsNodes, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server beyond the cluster sees nodes and never their pods: what leaves the pools is translated (natOutgoing)."""
 
 from conformance.fixtures import OS, Beyond, CalicoObjects, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server in a node's own network sees the nodes of Windows pods: the nodes' subnet is no exception of natOutgoing."""
 
 from conformance.fixtures import CalicoObjects, HostSubnet, WorkerPods

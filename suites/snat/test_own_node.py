@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without an overlay, what comes with the address of a backend's own node is let in, whatever policies say."""
 
 from conformance.fixtures import Expect, OwnNode, Policy, Services, WindowsNodes, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With direct server return a Windows pod keeps its address by ClusterIP, and policies know it."""
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without direct server return kube-proxy hides a Windows pod from policies when it comes by ClusterIP."""
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods

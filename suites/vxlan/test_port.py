@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VXLAN goes by UDP port 4789, since Windows knows no other."""
 
 from conformance.fixtures import Readings, Remedies, VxlanFacts, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes between nodes are there by themselves: nodes announce their tunnel ends, and all other nodes use them."""
 
 from conformance.fixtures import Readings, VxlanFacts, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The VNI is one that Windows can have, and stays as it was when a Windows node's network was made."""
 
 from conformance.fixtures import Readings, Remedies, VniChange, VxlanFacts, WorkerPods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page in a real headless browser: filter, links, print, a narrow window; no complaint, no request."""
 
 from __future__ import annotations

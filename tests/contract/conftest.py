@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the contract tests: the golden servers, the programs, and conversations with one of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's stand-in for a Windows probe program as a process of its own on this machine, for conversations."""
 
 from __future__ import annotations

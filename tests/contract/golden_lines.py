@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden conversations: what is said to a program, and whether what it says is what the example has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers on loopback for the golden conversations: those that a pod runs too, an echo server, and those on IPv6."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How each probe program and the lab's stand-in for a Windows one are started on this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Linux agent's resolver reads resolv.conf and orders names as resolver libraries do."""
 
 from __future__ import annotations

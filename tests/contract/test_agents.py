@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What golden conversations cannot show: times, stops, many attempts, ends; for both agents where they can be meant."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The capture program says which packets pass between some addresses, in a network namespace that
 was made for it."""
 

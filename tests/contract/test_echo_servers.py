@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the echo servers answer, and what they bear, on loopback: both programs, and the lab's stand-in in part."""
 
 from __future__ import annotations

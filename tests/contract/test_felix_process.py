@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge's own commands about Felix' process, answered by the lab's PowerShell."""
 
 from __future__ import annotations

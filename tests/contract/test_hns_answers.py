@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge's own questions to HNS, answered by the lab's PowerShell: an HNS that fails is never "there is none"."""
 
 from __future__ import annotations

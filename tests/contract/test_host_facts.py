@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host-facts program says what is really there, in a network namespace that was made for it."""
 
 from __future__ import annotations

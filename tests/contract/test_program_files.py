@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe programs' files keep to the rules of the places they run in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a stream agent bears, and what it tells unasked: on loopback, both programs and the lab's stand-in."""
 
 from __future__ import annotations

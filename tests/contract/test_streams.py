@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stream agents tell RST, FIN, silence and giving up apart, at whichever end they happen, as the document says.
 
 Every test runs with the Linux program, with the lab's stand-in for the Windows one, and where there is a pwsh with that

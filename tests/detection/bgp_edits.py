@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of what BGP is told on a running lab of it, through its API; each is taken back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways in which a probe, or what it needs, can break while the judge asks: what is done, and how it must be named.
 
 Read by the wrong-verdict table (wrong_verdicts.py); injects nothing by itself.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cases of the wrong-verdict table, and what is right about the answer to one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which rows of the detection table a gate runs: those that a change can have changed, as many as a gate can afford.
 
 A change is what differs from the base: the commit that ``DETECTION_BASE`` names, else where this branch left

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compare what two trees decide on the rows of the detection table.
 
 Record on each tree, then compare::

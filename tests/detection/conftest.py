@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of the detection table start labs and runs, minutes in all: they are run when asked for, by ``-m detection``."""
 
 from __future__ import annotations

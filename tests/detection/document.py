@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write docs/detection.md, which git does not keep, from rows/: ``python -m tests.detection.document``."""
 
 from __future__ import annotations

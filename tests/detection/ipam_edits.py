@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a running lab's IP addresses through its API: blocks, pools, affinities, single addresses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write docs/modes-table.md, which git does not keep, and the packaged kinds.yaml: ``python -m tests.detection.kinds``.
 
 What each claim says on each kind of cluster: the verdict on a healthy lab of it, which the table of rows has, or why it

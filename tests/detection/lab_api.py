@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API of a running lab, as detection rows change it."""
 
 from __future__ import annotations

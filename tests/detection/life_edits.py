@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What else happens on a shared cluster while a run is under way; each of it begins with something of the run's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pairs of nodes for the wrong-verdict table: a Linux and a Windows node with pods of their own, open and closed paths
 between them, the real judge over them, and the lab's faults.
 """

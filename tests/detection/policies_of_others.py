@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of somebody else in a running lab, as the owners of shared clusters have them; each is taken back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a running lab through its API that claims decided by reading have to see; each is taken back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the suite, as a process, on a lab that a row describes, and says where its verdicts differ from the row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tests each row runs, and which claims these decide: from one collection of the suite, which starts no lab."""
 
 from __future__ import annotations

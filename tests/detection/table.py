@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads rows/*.yaml: what every claim must say on a healthy lab, and on each that is wrong on purpose.
 
 A file is an area, as a folder of suites/ is: the clean verdicts of its claims, and the rows that are about them.

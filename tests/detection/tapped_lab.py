@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts a lab with the faults that only rows need, and one tap: ``python tapped_lab.py TAP up
 ...``.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small world for taps: real parts of a lab that nothing runs, fed by hand with objects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gate runs the rows that a change concerns first, as many as it can afford, and says what it left out."""
 
 from __future__ import annotations

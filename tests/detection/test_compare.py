@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What two recordings of the detection rows differ in, and what they do not."""
 
 import json

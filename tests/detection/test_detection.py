@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each claim says what the table in rows/ says of it: on a healthy lab, and on every lab that is
 wrong on purpose.
 

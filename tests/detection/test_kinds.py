@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packaged table and what the program says of kinds of clusters are what the rows and detection say now."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Felix that misreads policy has in place of what was written, for each way to misread."""
 
 from __future__ import annotations

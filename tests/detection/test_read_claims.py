@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each claim that is decided by reading has a row in which it holds and one in which it does not, on each node where it
 is about nodes; the false greens of once are red."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The faults that only rows need: what they take, and that they are in effect until they are
 healed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each tap changes its answers in a small world and no others; nothing of the lab is replaced.
 
 That the suite observes what a tap changes on a whole lab is for the rows.

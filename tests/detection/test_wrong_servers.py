@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of kube-proxies: Services with another's backends, with fewer, or without NodePorts."""
 
 from __future__ import annotations

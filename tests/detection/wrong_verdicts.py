@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the real judge on a real lab while its probes break, and counts what it says; then the naive method.
 
 ``python -m tests.detection.wrong_verdicts`` makes 1,024 attempts with each and writes docs/wrong-verdicts.md;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reports/README.md says that a run leaves in its folder."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policy from objects alone, without a cluster: what each pod gets, and what becomes of packets.
 
 The same graph and the same renderers that a lab's Felixes use, fed from manifests.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verdict of policy on a packet that opens a connection: by an ACL list or a Linux program.
 
 Pure: nothing is sent.  The Windows side is HNS' reading of a list: the lowest priority first, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of policy cases: one JSON object a line, objects in, ACL lists and verdicts out.
 
 A case has ``id``, ``objects`` (what it adds to the world), ``network_sets`` (whether it also has the world's network

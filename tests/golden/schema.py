@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documented schema of conformance.json, as tests hold reports against it."""
 
 from __future__ import annotations

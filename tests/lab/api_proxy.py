@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TLS proxy on loopback before a lab's API server: it passes requests on, refuses them by a rule, or goes away.
 
 One connection carries one request, so that the rule sees each of them; upgraded ones (exec) are passed on as they are.

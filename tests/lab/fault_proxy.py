@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gateway before a lab's API server that refuses a share of the requests, as an overloaded control plane does.
 
     python -m tests.lab.fault_proxy LAB_KUBECONFIG NEW_KUBECONFIG --share 0.2

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab of a test's own, started as a user starts it and ended with the test.
 
 Kept apart from the suite's own way of starting a lab on purpose: this one tests it.

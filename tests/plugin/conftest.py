@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A project with suites of its own and a stand-in for the cluster, run by a real pytest in a process of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of pytest in processes that are forked from one which has imported it, pytest's plugins and the judge already.
 
 Of a run of an empty suite most is imports.  What a run does in a process of its own it does in a

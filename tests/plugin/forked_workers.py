@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers of pytest-xdist that are forked as well, from a process that stays as it was before the run began.
 
 A worker imports what its controller does, and most of a short run is imports.  Here execnet's ``popen`` gateways ask

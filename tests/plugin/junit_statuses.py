@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a JUnit file says of each test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts that the suite has of each claim; ``python -m tests.plugin.parts`` writes the gate's ``parts.yaml``."""
 
 from __future__ import annotations

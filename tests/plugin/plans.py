@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``--plan`` says of the recorded clusters; ``python -m tests.plugin.plans`` writes plans.yaml.
 
 The suite is collected as a run collects it; facts are detected from the recorded objects; plan_list of the plugin says

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``-k WORD`` selects, collected anew; ``python -m tests.plugin.selecting`` writes docs/selecting.md."""
 
 from __future__ import annotations

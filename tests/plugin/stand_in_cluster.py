@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A provider without a cluster: facts from the environment, and a note of who asked for what."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many claims are what is the same number wherever a run tells it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exclusive tests run alone, shared ones side by side, nobody starves: shown by the recorded turns of real runs."""
 
 from __future__ import annotations

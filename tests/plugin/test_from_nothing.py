@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing is confirmed by what did not run: no body, no expectation, no denial, no build that was not reached."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks of this project's own tests can be named where no test has them."""
 
 from __future__ import annotations

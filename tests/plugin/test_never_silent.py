@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever takes its time, the user hears what it is: the cluster, collection, one long test, Ctrl-C, the end."""
 
 from __future__ import annotations

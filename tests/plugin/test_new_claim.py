@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``make new-claim`` begins a claim that disturbs nothing: two files, checks that stay green, and a verdict NOT_RUN."""
 
 from __future__ import annotations

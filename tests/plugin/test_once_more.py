@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test in which a path wavers that was open before is run once more when its process has run all others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run works out each claim's standing once; gates, outputs and exit code read that object."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A path apart from its option is refused in words where pytest took it for the place of the tests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What gates demand is what the suite has: no claim with a test is forgotten, and no part."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts with conditions: what applies runs, and what does not is listed with its reason in every output."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--plan`` on the recorded clusters says what the committed table has, by the code that a run plans with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests write and what they say that they need."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gates, waivers, attestations and baselines of whole runs: what they print, what the report keeps, the exit code."""
 
 from __future__ import annotations

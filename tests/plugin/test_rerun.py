@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--rerun-of`` runs again what was open or wrong, on the same cluster only, and launders nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """However a run ends, it has the documented exit code and nothing that was planned disappears."""
 
 from __future__ import annotations

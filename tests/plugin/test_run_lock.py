@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run lock is taken when something exclusive is planned, before the first test, and given back after the last."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/selecting.md says what ``-k WORD`` selects, and the README names the same words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is selected, what may run, and when the plugin keeps out of the way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What decides by the standing watch is left out with ``--no-watch``, and every output says so."""
 
 from __future__ import annotations

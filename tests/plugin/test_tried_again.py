@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pytest-rerunfailures never whitens anything: the worst of all attempts counts, in every output, and is marked."""
 
 from __future__ import annotations

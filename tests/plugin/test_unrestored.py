@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nobody judges a cluster that a test has changed before it is put back, whoever puts it back, and if nobody can."""
 
 from __future__ import annotations

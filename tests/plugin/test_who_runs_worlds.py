@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two workers run the worlds of policies, whatever ``-n``: each that does makes pods of its own for them."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imports, reads and compiles what every run of pytest does, in the process that ``tests.plugin.forked`` forks from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Somebody else's workload beside disruptive tests: its traffic must be afterwards what it was before.
 
 A Linux and a Windows Deployment with a Service each, in a namespace that is not the suite's.  Only kubectl is used, as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A suite that changes a cluster beyond its own namespaces, in every way that the journal knows, at leisure."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A measurement that is ended by SIGTERM, as a cancelled job of CI is, leaves no process and no folder behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One lab, and runs with disruptive tests on it that are hit at a given moment, restored and compared with before."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs with disruptive tests that are killed at many points: ``pytest --restore`` must put everything back.
 
 ``python -m tests.reliability.kills --points 50``; what was interrupted goes on where it stopped.  At each point SIGKILL

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A long outage of the API server in the middle of a change, which the run must then restore.
 
 ``python -m tests.reliability.outage --seconds 300``.  Two runs of the disruptive suites, each on a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster's state over its API, and what differs between two such states: for what a run must leave as it was.
 
 Compared are specs, labels, annotations and data of everything that was there, pods by owner and count, IPAM against the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which source a measurement belongs to: figures of different sources are never added up."""
 
 from __future__ import annotations

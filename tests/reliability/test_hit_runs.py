@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A killed run counts only if it was hit, what hangs is something left behind, seconds are those of real restoring."""
 
 from __future__ import annotations

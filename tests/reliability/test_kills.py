@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run that is killed while it has the cluster changed leaves nothing that ``pytest --restore`` does not put back.
 
 A sample of what ``tox -e reliability`` does at 50 points with the real suites.

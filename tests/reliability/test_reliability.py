@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """False alarms are counted by claim, and each measurement writes its own section of the page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The architecture's arrows and doors hold, read from the imports; planted violations show that this test bites."""
 
 from __future__ import annotations

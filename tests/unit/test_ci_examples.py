@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The jobs in docs/examples/ci use options, targets, sets and files that there are, and need no file of their own."""
 
 from __future__ import annotations

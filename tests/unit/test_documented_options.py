@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that the field guide and the page about images name exist, and are written as pytest takes them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``make conformance`` ends with the whole run's answer; other labs have a line each, and their output if they fail."""
 
 from __future__ import annotations

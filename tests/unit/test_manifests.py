@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every policy of the suites can be filled in, stays inside the run, and says the same in both of its forms."""
 
 from __future__ import annotations

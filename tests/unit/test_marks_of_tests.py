@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks of this project's own tests are known wherever tests are chosen by them."""
 
 import re

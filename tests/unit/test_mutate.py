@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which changes of a line the mutation command makes, which lines it chooses, and how it names tests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/other-suites.md names claims that there are, and calls none replaced that has no test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every folder with programs is named in the README, and none is left out of lint."""
 
 from __future__ import annotations

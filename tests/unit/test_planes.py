@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plane is known in its own folder alone: nothing else names one, its device, its port or its identifiers.
 
 The fields of API objects (``api``) and the kinds of links (``kernel``) have the names that the field gives them.

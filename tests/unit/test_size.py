@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions in lib/ stay simple: complexity and parameters have limits, with lists of exceptions that only shrink."""
 
 from __future__ import annotations

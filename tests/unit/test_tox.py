@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tox and make run the same: every environment that tox offers has its target."""
 
 from __future__ import annotations

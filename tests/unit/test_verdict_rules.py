@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No module outside ``verdicts/`` and ``model/`` chooses among a claim's verdicts; planted choices are found.
 
 A choice is a conditional expression that has a verdict for an end, a table that is indexed and gives verdicts, or a

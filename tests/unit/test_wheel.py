@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an installed wheel needs beside the packages is put into it by setup.py (`make check-wheel` installs one)."""
 
 from __future__ import annotations

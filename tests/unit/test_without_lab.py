@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge installs and runs without what only the embedded lab needs: the extra `lab`."""
 
 from __future__ import annotations

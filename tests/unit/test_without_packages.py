@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pytest of another Python, an editor's say, is told what to do in one line, in place of a traceback."""
 
 from __future__ import annotations

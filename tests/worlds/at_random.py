@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws worlds and edits at random, for a run that shows whether a healthy lab is as the oracle says.
 
     python -m tests.worlds.at_random FOLDER [--worlds 100] [--edits 50] [--seed 1]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chooses worlds by wrong readings of policy: the fewest and smallest that show every one of them twice.
 
 No planted bug is asked, and no cluster: a wrong reading is shown by a world in which the oracle and its mutant expect

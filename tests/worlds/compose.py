@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts two worlds together into one, and grows few dense worlds out of many."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong readings of how much a policy says: who knows the first so many entries of a list, or short names alone."""
 
 from __future__ import annotations

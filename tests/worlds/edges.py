@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong readings of what stands at an edge: empty lists, ends of ranges, zeros, one value, parts of values, names.
 
 They are kept apart from ``mutants`` as the kind of mistake that a reader makes who has the middle right.

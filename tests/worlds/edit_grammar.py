@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single edits of worlds as Hypothesis draws them: of one object, or of labels, and the claim that each belongs to.
 
 A change of a policy's rules alone is XPOL-12's where the policy's tier is the only one, and XPOL-13's in a later one;

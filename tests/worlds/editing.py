@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits of policies' objects, from which wrong readings are put together."""
 
 from __future__ import annotations

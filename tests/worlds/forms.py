@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong readings of forms: how selectors are composed, what a value, an order or a list means that looks odd.
 
 As those of :mod:`tests.worlds.edges`.  Each is of a kind that was planted in the lab's own code and no world showed.

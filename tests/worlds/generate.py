@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws worlds and edits, chooses the fewest that show every wrong reading twice, makes them small, and writes them.
 
     python -m tests.worlds.generate FOLDER [--seed 28] [--share 1.0] [--candidates FOLDER]

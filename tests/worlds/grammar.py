@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of policies as Hypothesis draws them, in the words of committed worlds: what the API takes, and no more.
 
 Each is about one claim: staged policies are XPOL-14's, Pass by ports XPOL-6's, rules with services XPOL-7's, all else

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong readings of who a peer is, and of what stands beside something else.
 
 Second names of accounts, second terms of namespaces, negation alone, labels that Calico adds, fields beside others.  As

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong readings of policy: the oracle with one of its rules switched off or confused.
 
 A wrong reading is told by what it makes of objects: who ignores ``notNets`` decides as if they were not there.  The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes chosen worlds smaller: what can go without a wrong reading being seen less often than it has to be, goes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every committed world keeps to, each rule with the reason that a world may be refused for."""
 
 from __future__ import annotations

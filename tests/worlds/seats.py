@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The seats that worlds are chosen on: one Linux and one Windows node, the least that a cluster can have."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits that a data plane does not hear of: what it goes on with, while the API says something else.
 
 A stale data plane is told by what it takes the objects to be at one end of a connection, from those before the edit and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The committed worlds and edits: each shows what it says, and together they show every wrong reading.
 
 ``python -m tests.worlds.generate`` draws others; whatever drew these, here is what they are committed for.

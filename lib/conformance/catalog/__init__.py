@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog: every documented, testable statement about Calico for Windows, as data, and what follows from it.
 
 ``data/*.yaml`` holds the claims by area; nothing here knows how a claim is tested.  Loaded once, when first asked for.

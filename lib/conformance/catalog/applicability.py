@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does a claim say anything about this cluster?  Decided from facts alone; an unknown fact decides nothing.
 
 Only an unknown version is taken for something, the newest range, and that is said.

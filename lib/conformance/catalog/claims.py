@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a claim is: its statement, where it is published, to which clusters it applies, what checking it takes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which claims have tests."""
 
 from collections.abc import Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each claim says on each kind of cluster in health: ``kinds.yaml``, generated from the suite's own proofs."""
 
 from collections.abc import Iterator

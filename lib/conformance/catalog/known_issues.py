@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of releases (``known-issues.yaml``): it explains a VIOLATED claim, and changes no verdict."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the catalog's YAML into typed claims; what is wrong in it is named with file and line.
 
 Parses nodes instead of plain values, so that every complaint has its line.  libyaml where it is there: the whole

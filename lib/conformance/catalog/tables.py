@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What documents list by version of Calico (``tables.yaml``), with the place of each row.  It knows no cluster."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions and ranges of them: Calico releases, Kubernetes releases, Windows builds with their revisions.
 
 A pre-release orders as a release of its version: what is documented for v3.32 holds for its candidates and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What changes more than the run's own namespaces: Felix restarts, drains, another VNI, the
 documented procedures.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting until a cluster lacks nothing any more of what a change of it calls for."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's pods, between which a changed VNI is observed, and new ones that are created while
 it is changed."""
 

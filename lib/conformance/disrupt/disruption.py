@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every disruption of a cluster is made with."""
 
 from dataclasses import dataclass

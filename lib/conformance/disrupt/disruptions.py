@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What disrupts one cluster, put together once: for a test, a dry run and a restore alike.
 
 They differ in the door to the cluster (``changes``: described in a dry run), in whether the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draining a node through the API, as kubectl does: cordon, evict what has a controller, wait until
 it is gone.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that may end Felix of one node: noted before it is made, watched, and removed when Felix
 ends.
 

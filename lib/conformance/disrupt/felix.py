@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is
 deleted, or its service restarted where it is one of the host.
 

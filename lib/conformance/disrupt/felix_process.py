@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix' process on a Windows node, seen and ended inside its container: felix-service.ps1 starts
 another at once.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix as the Windows service CalicoFelix, or as a process of RKE2's agent: no DaemonSet brought
 Calico to the node.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether what the whole cluster shares may be changed now: Calico is well, and nobody else manages
 it.
 

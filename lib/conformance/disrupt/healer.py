@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one value per procedure that changes a node: what the journal notes of it, and what undoes
 it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restarting kube-proxy on a node: for its own sake, or where Services stay dead after a Windows
 node's HNS network was made anew.
 

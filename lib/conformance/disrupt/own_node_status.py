@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of the run's own that ask for the BGP status of nodes: of a Windows node, and of a Linux
 node beside it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pool of the run's own that gives nobody an address: what the API lets be changed of one, asked
 by a real change.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long disruptions may take, for one operating system; made from the run's timings."""
 
 from collections.abc import Callable

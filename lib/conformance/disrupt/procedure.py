@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
 
 Drain the node, remove the HNS network of its pods (that which KUBE_NETWORK names), restart Calico

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the whole cluster needs is Ready again after each disruptive test, or no other one begins.
 
 Nodes, and system workloads by their owner: a DaemonSet's and a static pod on each node, since

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods of other people's DaemonSets on a node, which a drain leaves there and which lose their
 network all the same.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delivering a VXLAN network identifier to every node, which may take it or not.
 
 Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows

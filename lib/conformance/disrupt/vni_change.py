@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The story of a VNI that is changed under pods: all paths before, what is cut off after, what the
 procedure heals.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects that a test has applied and not yet removed: Calico's and Kubernetes', each by its own
 API."""
 

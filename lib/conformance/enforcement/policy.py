@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ``policy`` fixture: a test's YAML twin, filled in and applied, and taken away again in every
 case.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pods that worlds of policies are about, and bystanders that no world selects: a worker's,
 made when first asked.
 

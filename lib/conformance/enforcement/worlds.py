@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worlds of policies: those that ship, or one that the user names, and what brings one into force
 at seats."""
 

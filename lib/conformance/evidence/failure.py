@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nodes say of a failing pair, read right after the failure: HNS endpoints and networks, and
 Felix' log.
 

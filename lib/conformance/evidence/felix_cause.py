@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix that does not run on a node is the first line of whatever fails there."""
 
 import re

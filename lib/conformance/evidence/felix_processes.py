@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its
 process on the host."""
 

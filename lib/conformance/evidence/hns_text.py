@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What HNS holds for pods, as text for people: endpoints with their ACL lists, networks with their
 VSIDs.
 

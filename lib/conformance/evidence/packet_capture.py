@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets of a failing path: captured on the nodes of its ends while it is tried again.
 
 The tries are evidence as the packets are: what they show is written down, and decides nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captured packets as text for people, a line each, and as a pcap file for Wireshark and tcpdump.
 Pure."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transcript: what was asked of which pod and what came back, per test an attachment, per
 worker a file.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which source addresses a server may see without anything being wrong: the client's own, or those of its node.
 
 Pure: from facts and workloads.  Which of them a claim allows is the test's to say.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One row of a test: which clients connect to which servers, how, with which result, and why."""
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check loop of expectations: each case is decided by itself, and the worst failure is raised.
 
 What is wrong with some cases does not stop the others.  The message of the worst failure names the

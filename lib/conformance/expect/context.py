@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test knows beside its own paths: where results go, what the cluster is, how long to
 wait."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What takes back an outcome before it is said: pods that are not what they were, and policies of others."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The failure of one expectation: that of its worst path, in a message that names the others."""
 
 from collections.abc import Sequence

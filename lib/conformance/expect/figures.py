@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records, while expectations are evaluated, how many tries each attempt needed and when a policy change showed.
 
 Only rounds that ended as expected are recorded: a failure is described by its message, and has no effect to time.

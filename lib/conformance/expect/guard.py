@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Before anything is said about the cluster: are the pods that it was seen with still the ones they were?"""
 
 from collections.abc import Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A limitation has three ends: as documented, lifted, or neither; decided path by path beside a witness.
 
 Paths that are not as documented are asked again, whether they are as where the limitation is gone, beside the same

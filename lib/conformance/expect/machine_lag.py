@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a machine that runs late excuses: a budget that is over, and nothing else.
 
 Budgets are given once more there (:meth:`conformance.probe.machine.Machine.more`).  What is still wrong then is wrong;

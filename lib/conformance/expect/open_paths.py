@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An open path that an earlier test of the run saw open, and that wavers now: it is asked once more at the run's end.
 
 A link that is overloaded for a minute, or a host that moves, loses packets of a healthy network in the middle of a long

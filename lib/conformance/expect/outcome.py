@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the paths of one expectation ended, and what is reported of each."""
 
 from collections.abc import Sequence

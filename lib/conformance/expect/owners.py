@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What somebody else has decided is not decided by Calico: policies of others, asked before and after an expectation.
 
 A path that such a policy surely closes is not waited for; one that is not as it is to be, and that such a policy could

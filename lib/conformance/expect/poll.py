@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts that are made together, again and again, until as many rounds as verdicts must agree are right.
 
 For what an expectation decides by whole answers: a page, a name's addresses, what passes between nodes.  Whether paths

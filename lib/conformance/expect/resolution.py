@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that are to resolve: asked for by pods of either system, each by its own resolver settings."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one test has seen open and closed so far, and the controls that it must have before a denial proves anything."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence

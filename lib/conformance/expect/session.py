@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every expectation of one test is made with: how it asks, with which patience, and where it tells of it."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The base of expectations about one subject: traffic, and the check loop."""
 
 from collections.abc import Callable, Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about traffic: reachable, matrix, change, sources, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict

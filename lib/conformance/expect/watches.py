@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which denials are watched for longer than they need to be decided: one per node, direction and run.
 
 A denial that wears off some seconds after its pods were programmed, or that holds for first SYNs alone, looks like one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Windows nodes say about BGP, as facts by name: the service, sessions, what they announce and
 what they learn.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not
 at all.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's version, mode, datastore and installation, as its own objects and workloads say them."""
 
 import ipaddress

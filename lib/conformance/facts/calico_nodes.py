@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Calico runs on each node, as the pods of calico-node that are there say it; and which
 edition of Calico."""
 

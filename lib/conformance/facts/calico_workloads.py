@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one
 name alone.
 

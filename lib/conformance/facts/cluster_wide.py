@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pods that run a cluster as a whole: Kubernetes' control plane, the cluster's DNS, Calico's
 cluster-wide parts.
 

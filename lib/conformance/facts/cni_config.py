@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CNI network configurations: those that Calico's installers are given, before they fill in the placeholders, and those
 that lie on a Windows node."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the token of Calico's CNI plugin on a Windows node has ended, as a fact.  It judges
 nothing.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consent of a cluster's owner to changes that everybody on it feels: a label that only its owner can set."""
 
 from conformance.kube.client import Kube

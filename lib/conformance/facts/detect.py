@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts about a cluster, each with the place where it was read; what cannot be read is unknown,
 never guessed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collects diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved,
 Linux routes.
 

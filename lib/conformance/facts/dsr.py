@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether kube-proxy on a Windows node was told to use direct server return (``--enable-dsr``),
 node by node.
 

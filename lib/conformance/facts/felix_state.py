@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How Felix fares on some nodes: in one line each, for messages about what fails there, and whether
 it runs at all.
 

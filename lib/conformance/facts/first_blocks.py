@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether Windows nodes without pods have their block of addresses, read before the run has pods of
 its own.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cluster it is, and which versions of Calico and of what it works with run on each node.
 
 For reports alone: nothing is judged by it, and what may not be read is left out and named.

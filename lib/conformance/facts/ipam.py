@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges
 nothing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges
 nothing."""
 

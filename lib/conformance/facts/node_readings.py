@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readings of Windows nodes themselves, once for each node in a run, whichever process makes them.
 
 The API says nothing of nodes on which Calico runs as services (AKS', by hand) or as processes of an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Windows nodes have no part in where Linux nodes use it: WireGuard and IPv6, as facts.  It
 judges nothing.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Calico's and Kubernetes' objects say, as facts by name, for claims that only need reading.
 
 Through whichever API serves an object; each fact names the object, the field and that API.  It

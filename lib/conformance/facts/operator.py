@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges
 nothing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What platforms' own objects say of Windows nodes, as facts by name.  It judges nothing."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who provides the cluster, read from what each provider leaves in it."""
 
 from collections.abc import Iterator, Sequence

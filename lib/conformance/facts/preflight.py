@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What makes a run impossible, all reasons at once.
 
 No right to read, a platform that is not supported, no Linux node, no Windows node, no Calico.

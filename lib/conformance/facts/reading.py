@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading objects for facts: an object, or None and why it could not be read.  A missing right is
 no error here."""
 

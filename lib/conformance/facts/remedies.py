@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands that mend a cluster, in the form that works on this one: operator, v3 API, or
 calicoctl.
 

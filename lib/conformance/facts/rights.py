@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each kind of test needs to be allowed, in the order of the roles in ``manifests/rbac``.
 
 Without the rights to read there is no run at all; what needs more is NOT_RUN where it is missing.

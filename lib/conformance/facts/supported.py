@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the documents of its version of Calico say of a cluster's platform, network and Kubernetes,
 as facts by name."""
 

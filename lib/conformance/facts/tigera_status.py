@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Calico's operator says of its components, as one fact."""
 
 from conformance.facts.reading import Reading

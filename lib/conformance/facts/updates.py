@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which update a Windows node has: the KB number, where something on the node names it.
 
 Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no

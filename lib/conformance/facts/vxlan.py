@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nodes and objects say about the VXLAN overlay, as facts by name: tunnels, routes, ports,
 network identifiers.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node needs so that its packets find another node's pods, against what the node has.  Pure.
 
 A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry that gives the

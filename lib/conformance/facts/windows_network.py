@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What carries the pods of each Windows node, as far as the API says it: CNI plugin, IPAM, overlay
 or l2bridge.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Windows itself gets wrong below pods' networks, by build and revision: no verdict, said before any is given."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a workload's pod template says: its containers, and environment variables, also where a
 ConfigMap has them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of other owners that may decide paths of a run's pods, read before any pod exists."""
 
 from dataclasses import dataclass

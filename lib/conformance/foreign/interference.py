@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What somebody else did to a worker's own objects: its policies, its Services, labels of its
 namespaces."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths as policies of other owners meet them: their ends, and which policies could give their
 result."""
 

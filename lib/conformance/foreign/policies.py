@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of the cluster that may decide a path: which exist, who owns them, and what they excuse.
 
 A foreign policy excuses a result only if it selects an end of the path, in that direction, and

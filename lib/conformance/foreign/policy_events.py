@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of policies through a run, as the API server's watches report them."""
 
 import time

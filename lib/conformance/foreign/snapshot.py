@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policies of a cluster at one moment, and what decides their meaning: tiers, network sets,
 host endpoints."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run changes beyond its own namespaces, written down in the cluster before it is changed,
 and put back.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who has cordoned a node: a run marks each node that it makes unschedulable, and lifts no
 cordon but its own."""
 

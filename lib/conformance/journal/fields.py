@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which fields a merge patch touches, what they held before, and how to put them back (RFC
 7396)."""
 

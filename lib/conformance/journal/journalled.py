@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes beyond the run's own namespaces: written to the journal before they are made, and put
 back at the end."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How disruptive changes are made: noted first where a test makes them, plainly where a restore
 makes them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run lock: a coordination Lease that keeps two runs from disrupting one cluster at the same
 time.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a run is still alive: proved, where that is possible, by a lock file that all its
 processes hold.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The marks that a run leaves on what it changes, which decide whether its journal is believed.
 
 The mark is an annotation of the changed object: the run, and a hash of the journal entry.  It is

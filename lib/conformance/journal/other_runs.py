@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What other living runs have changed and not put back yet: it may have lost a path, and nothing
 else.
 

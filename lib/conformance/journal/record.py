@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One change as the journal keeps it: enough to put it back by a process that knows nothing else
 of the run."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it
 may not be changed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the suite may restore: every kind, field, range of values and procedure that its own code
 changes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Putting back what a journal says was changed: newest first, each field only while it holds our
 value, verified.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retries of requests that must succeed although the API server has short outages, within a
 deadline."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a change that could not be put back leaves behind, told from the journal's entry alone."""
 
 import json

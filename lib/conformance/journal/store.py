@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ConfigMap that holds a run's journal: one data key per entry, so that no process writes
 over another's."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one door to the Kubernetes API: reads as plain dicts, changes as Change objects, waits on
 watches, exec.
 

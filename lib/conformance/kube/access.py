@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to reach a cluster and as whom: from a kubeconfig and context, or from inside a pod.
 
 Everything wrong with files and contexts is a UsageProblem of one line, before anything is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No change of this suite may lead a Windows node to a second block of addresses, or take the one
 that it has.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of an API server within bounds of time and size, and how to tell them from a gateway's.
 
 A hostile or broken server costs the suite a bounded time and a bounded memory: :func:`bound` puts a

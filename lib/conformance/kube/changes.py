@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of
 done.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The WebSocket under an exec: connecting with a deadline, the channels of v5/v4.channel.k8s.io,
 the exit status.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests to the API server: plain dicts in and out, a time-out on every one, one clear error for
 each way to fail.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which groups, versions and kinds a cluster serves, asked when first needed and then
 remembered."""
 

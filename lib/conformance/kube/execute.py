@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One command in one pod, to its end: bytes and an exit code, or ExecBroken with everything that
 was seen."""
 

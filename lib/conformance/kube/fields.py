@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nested fields of objects whose parents may be absent or null."""
 
 from collections.abc import Mapping

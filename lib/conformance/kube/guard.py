@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No change of this suite may reach beyond its run: what a Change must satisfy before it is made.
 
 A cluster-scoped policy is only made when its own selection, read from the object, is limited to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Node says of itself: whether it is Ready, whom it takes, and why not.
 
 Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual Node

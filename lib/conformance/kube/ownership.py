@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose a thing is: the labels on everything that a run creates, and the names of its
 namespaces."""
 

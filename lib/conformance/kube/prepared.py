@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces that a cluster's owner has prepared for runs with ``--namespaces-prefix``.
 
 Which they are, whether a run may use them, and how it leaves them.  A run neither makes nor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The proxy between the suite and an API server: which connections go through it, and what its
 failures are called."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether there is still somebody to ask, and whether anything may be asked.
 
 A silence of the API server is one, whichever of the run's processes notices it.  After so long a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the API server said no to, and what never reached it.  Neither says anything about the
 cluster's conformance."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the user of a kubeconfig may do, asked from the API server before anything is tried."""
 
 from collections.abc import Sequence

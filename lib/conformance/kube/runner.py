@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A user of the suite's own on a cluster, and a kubeconfig with its token and nothing of who made
 it.
 

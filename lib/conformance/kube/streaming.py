@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A long-lived command in a pod: lines in, lines out, until either side ends it.
 
 Each stream has one thread that owns its socket: a TLS connection may not be read and written by

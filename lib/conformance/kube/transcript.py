@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was run in which pod, kept for the report: one record per exec, failed ones too."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for objects on a watch: every state seen is kept, so that a wait that fails says what it
 saw.
 

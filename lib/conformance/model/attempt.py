@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One try of one source to one target, before it is made."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows builds by the names under which their verdicts are told apart."""
 
 from dataclasses import dataclass

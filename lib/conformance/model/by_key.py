@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values that share a key, together."""
 
 from collections.abc import Iterable

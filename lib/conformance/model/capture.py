@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets that were captured on a node."""
 
 from dataclasses import dataclass

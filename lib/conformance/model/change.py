@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mutation of the cluster, described before it is made."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims and what became of them."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shapes to plain JSON values and back, by their annotations; what does not fit is a ValueError with its place.
 
 Knows what the shapes use: frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals, bytes.

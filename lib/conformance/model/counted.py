@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts with their noun, for messages that people read: ``1 agent``, ``2 agents``."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decisions: one verdict between a source node and a target node; claims' verdicts are made of them.
 
 A Windows node counts by its build: 17763 before and from revision 1432 differ in what Services do with sources

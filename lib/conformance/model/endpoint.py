@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who talks to whom: sources and targets of an attempt."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why an expectation failed, as a value: made once, and printed by every output."""
 
 import re

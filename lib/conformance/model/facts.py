@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was found out about a cluster.  Unknown is a value of its own, and every fact says where it was read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures about the network's patience with us and ours with it: tries, and how long policy changes took to show.
 
 They are data for reports and comparisons between releases; nothing is judged by them.

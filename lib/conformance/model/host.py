@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nodes say of themselves: HNS networks and endpoints on Windows, kernel networking on Linux.
 
 Only what is read is here; whether it is right is for the claims.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which images ran, by digest.  Data for the report; nobody judges by it."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs on a cluster beside the suite's pods: components with the images that really ran, by node."""
 
 from dataclasses import dataclass, field

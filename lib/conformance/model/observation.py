@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one attempt showed."""
 
 from dataclasses import dataclass

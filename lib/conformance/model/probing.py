@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What probing cost: execs, agents, attempts, and when which slot was in use.
 
 Data for the report; nobody judges by it."""

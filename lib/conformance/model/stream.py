@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A long-lived TCP connection with heartbeats, as both of its ends saw it."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run can say about a claim, by the claim's kind, and which of several verdicts counts."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: options, selection, the cluster of a run, verdicts, reports.  The judge's composition root.
 
 Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads it, no entry point does.

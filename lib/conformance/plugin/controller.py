@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In the controller: opens the cluster before the first test, hears every report, and ends the run with one verdict per
 claim, the reports, and the exit code.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In every process that runs tests: each takes its turn at the gate, around its whole protocol.
 
 Fixtures and teardown lie inside, and so does work that a test has started and not waited for.  Waiting lies outside of

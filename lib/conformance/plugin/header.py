@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines at the top of a run: which cluster, why this one, and the facts that decide what applies."""
 
 from collections import Counter

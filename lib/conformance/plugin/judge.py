@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In every process that runs tests: selects them, decides before each whether it can run here, and turns what it raised
 into claim results, which travel to the controller as user properties of its reports.
 

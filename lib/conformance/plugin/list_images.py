@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--list-images``: what the suite's pods need, of the cluster that is named or for all Windows builds.
 
 Two columns and a comment: the image as it is published, and what the kubelets are told to pull; for mirror scripts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--plan`` and ``--list-claims``: what would run here and why, and what there is at all."""
 
 import itertools

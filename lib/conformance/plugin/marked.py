@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test says about itself by marks, parameters and fixtures."""
 
 import functools

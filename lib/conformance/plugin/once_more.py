@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In every process that runs tests: those that were put off are run once more when all others of it have ended.
 
 The session's fixtures, the worker's pods among them, last until then: what is asked once more is the same path.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: options, and what they mean as settings.  Contradictions and unknown values are one clear line.
 
 Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it takes a separate word

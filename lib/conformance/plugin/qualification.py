@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` make of a finished report.
 
 They are read before anything is touched, so that a waiver that has expired costs nobody a run.

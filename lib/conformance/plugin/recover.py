@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands ``--restore`` and ``--janitor``, which do the same; ``--janitor --dry-run`` only says what there is.
 
 Their exit codes: 0 all is as it was; 6 something is left (somebody else's value, something to do by hand, pods that do

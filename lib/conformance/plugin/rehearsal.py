@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--dry-run``: the selected tests as far as they go without changing or probing anything, every change printed.
 
 Where a test goes on by what the cluster would have answered, it ends here, and says so.  The door to the API server

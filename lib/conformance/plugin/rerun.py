@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--rerun-of REPORT``: runs again what an earlier run left open or found wrong, and reports on both together."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pytest's short summary, each line with the verdict's own word and the first line of what was found."""
 
 import json

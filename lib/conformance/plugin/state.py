@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one process of a run knows: made once, kept in pytest's stash, handed to hooks and fixtures."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``-k`` words select: a word of the catalog selects its subject, and nothing by accident of a name.
 
 pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds ``snat``, and

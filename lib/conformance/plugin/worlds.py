@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of worlds of policies: one for each world that ships, or for the file or folder that ``--world`` names.
 
 Of several workers two run them: each that does makes pods of its own for them, three on every covered node.

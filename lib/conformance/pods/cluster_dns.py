@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pods that answer the cluster's names: who they are, and where each is asked by its own address."""
 
 from dataclasses import dataclass

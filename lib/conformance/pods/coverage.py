@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Covered nodes: those a run decides on.  Pure: from facts and options.
 
 One node of each Windows build, even above the cap; of Linux, up to the cap, nodes of other subnets first, then of other

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deploying the suite's pods into the worker's namespaces, and reading them back as what they became.
 
 Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of pods, and the pairs of pods between them: what tests name in place of single pods.
 
 A group is a role's pods, one on each covered node of its operating system.  Pairs of pods and a port, or a Service in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when
 first asked for.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which image a pod gets: by its manifest, its node's Windows build and what the user chose; and all that there are."""
 
 from collections.abc import Iterable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod of which the first seconds count: it connects somewhere before it does anything else."""
 
 from __future__ import annotations

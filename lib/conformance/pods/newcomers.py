@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods that come while a policy is in force: the labels that they come with decide what it says of them."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that go away while a run uses them: taken by an autoscaler, or deleted.  What was on them is NOT_RUN."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that die while a run uses them: what was seen there then says nothing about Calico.
 
 Not so where Calico's own network plugin, or something that this run has done to the node, may be what made it so.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services that come in front of pods, get other backends, lose all of them, and go, while a policy is in force."""
 
 from conformance.kube import manifest

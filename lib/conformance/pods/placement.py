@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where pods go: which nodes can be used, and the pairs that a path needs.  A cluster that is too small says so."""
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linux pods with addresses of pools that the worker's other pods have none of, where the cluster has several.
 
 Windows pods never ask for a pool (``kube.address_guard``).

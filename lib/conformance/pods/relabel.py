@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Labels and annotations of the run's own pods and namespaces, changed while a test runs and put back after it."""
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which pods of the demo take part in tests about streams, so that one node of each operating system is enough.
 
 The watched streams, one on each covered Windows node, are between them; beside them is one between Linux pods.  The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The suite's pods by role: which manifest they come from, which containers they have, which ports they serve."""
 
 from dataclasses import dataclass

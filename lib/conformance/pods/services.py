@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services over the suite's pods, made when first asked for and kept until the worker's namespace goes."""
 
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod that did not become ready: what that says about the cluster, and when it says nothing."""
 
 import re

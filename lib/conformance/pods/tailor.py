@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a manifest's Deployment to the one that is applied: node, image, tolerations, name.  Pure: no API, no files."""
 
 import copy

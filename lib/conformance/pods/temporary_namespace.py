@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A namespace that is filled only to be deleted, for a test about what goes with it."""
 
 from conformance.errors import EnvironmentBroken, Nonconformance

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods on a node that lose their network with the node's HNS network, and which of them are other people's."""
 
 from conformance.kube.client import Kube, Obj

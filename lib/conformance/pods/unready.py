@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers that run and answer, but are not ready: a Service that selects them has to leave them out."""
 
 from conformance.model.endpoint import Workload

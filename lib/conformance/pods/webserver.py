@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's Windows web server: on each Windows build two replicas behind a NodePort."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pods that one worker's tests share, deployed when a test first asks for them, and kept until the worker ends.
 
 A role's pods stand one on each covered node of its OS: its seats, named by the node's number (``windows-server-2``).

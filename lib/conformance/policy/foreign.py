@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a policy that is not the suite's could do to one way between two ends: with a third answer, "may".
 
 True: it surely does; False: it surely does not; None: it may, since something of it, or of an end, cannot be read.

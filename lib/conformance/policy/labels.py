@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The labels that selectors see: an object's own, and those that Kubernetes and Calico add to them.
 
 Sources: Kubernetes' reference, "Well-known labels"; Calico's documents, "Calico automatic labels", and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a policy's YAML twin to the object that is applied: ``${server.role}`` and the like, filled in.
 
 Pure, on parsed objects and not on text: a value can never change a manifest's structure.  It applies nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who reaches whom under some policies, by the promise, on Windows and by release, and why where these differ.
 
 Pure: objects in, ways out; ``reach_text`` prints them.  Ports are judged in the ranges in which no policy tells them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer of ``calico-conformance policy`` as text: a table for each destination, and a note for each difference."""
 
 from collections.abc import Iterator, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which labels a selector selects: Calico's selector language and Kubernetes' LabelSelector, with a third answer.
 
 A selector selects, does not select, or cannot be read: its text is none of the language, or the labels are not known.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worlds: sets of policies that ship as data, with what is expected of every cell by the oracle.
 
 A world speaks of seats: pods in two namespaces, ``a`` and ``b``, one on each node.  ``${a}`` is a namespace's name and

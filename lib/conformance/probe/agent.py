@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
 It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The live agents of one process: started when needed, asked, repaired, and ended when another
 needs their slot.
 

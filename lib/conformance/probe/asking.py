@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts under way: they leave when they are begun, and each result arrives when its attempt
 ends.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose clock says when: the suite's, and that of one agent process, placed on the suite's.
 
 An agent says all its times in milliseconds since its own start.  Where that start lies on the suite's clock is bounded

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden conversations of the probe protocol, held with a real agent in a pod, word for word.
 
 They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a

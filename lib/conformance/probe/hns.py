@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PowerShell's HNS cmdlets print through ConvertTo-Json, as typed objects.  Pure: no exec, no clock.
 
 ConvertTo-Json writes one object as an object, several as an array, none as nothing at all; inside objects the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking into nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux
 by our program.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds of probing, and what it has cost."""
 
 from collections import Counter

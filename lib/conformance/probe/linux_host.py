@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``host_facts.py`` and ``capture.py`` print on a Linux node, as typed objects.  Pure: no
 exec, no clock."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far behind this machine runs, so that what is only late is told from what is wrong.
 
 What the suite asks late, or hears late, is late by its own machine; where the lab runs on the same one, so is all that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Probing from pods: many attempts in, as many observations out, or an exception that says what
 broke.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/probe-protocol.md as this suite speaks it: batches out, results in.  Pure: it asks no API and reads no clock."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slots that bound what several processes of one run do at once: PowerShell starts per node, live agents.
 
 Locks on files in the run directory: a process that dies gives its slots back.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams between pods, watched at both ends: opened, looked at and closed through one stream agent
 per pod.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting until new pods have a network: their first seconds say nothing about conformance.
 
 New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and

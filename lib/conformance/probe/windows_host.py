@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What programs and commands print on a Windows host, as typed objects.  Pure: no exec, no clock.
 
 The programs are manifests/nodes/*.ps1: a line for each thing, and ``end``.  What cannot be read is

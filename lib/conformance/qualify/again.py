@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Going on from an earlier report: what is to be run again, on which cluster, and what both runs say together.
 
 A rerun launders nothing.  What was decided counts with the worse of both verdicts, and is marked FLAKY where they

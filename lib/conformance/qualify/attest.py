@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attestations: what a person answers about claims that no program can decide.
 
 A YAML list of ``claim``, ``answer`` (a verdict), ``who``, ``when`` (a date) and ``evidence`` (a link or a sentence).

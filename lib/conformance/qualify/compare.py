@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two reports beside each other: what became worse, better, new or is gone, and in what the clusters differ."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """YAML files with a list of entries that a person wrote: waivers, attestations."""
 
 from pathlib import Path

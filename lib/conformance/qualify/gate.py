@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate: does a report show what a named set demands, on each Windows build, and what is in the way?
 
 Three answers: ``qualified``; ``not qualified``, since something is decided and not acceptable; ``incomplete``, since

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Named sets of claims that a gate demands, and the parts that the suite has of each claim; data, with the catalog."""
 
 import functools

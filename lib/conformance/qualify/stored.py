@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What gates, comparisons and reruns read of a report, and how it is read from a file.
 
 Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waivers: what a release manager accepts although a gate would not, by whom, why and until when.
 
 A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expires`` (a date) and, to narrow it,

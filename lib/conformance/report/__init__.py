@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run leaves behind: the terminal's summary, conformance.json, JUnit XML, Allure results, attachments.
 
 All of them are made from the same results, so they agree.  Knows neither pytest nor the cluster.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Allure's own plugin does not write: labels by claim, the environment, categories, and results of tests that a
 dead worker or an early end took with it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells each of Allure's results in the suite's words: the claim as its title, the verdict, what was expected and seen.
 
 Allure's plugin names results by test functions, and writes every fixture beside them.  Its files are told anew when the

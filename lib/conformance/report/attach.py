@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one door for attachments: a file in the run's directory, and the same in Allure's results if those are written.
 
 ``expect`` and others get an instance of it from the plugin; they never see Allure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is collected when a test fails: others register collectors, each failure becomes a bundle of attachments.
 
 A collector that itself breaks leaves its own error in the bundle and changes nothing about the failure.

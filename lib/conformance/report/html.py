@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``python -m conformance.report.html [RUN]``: ``allure.html``, one self-contained file from a run's Allure results.
 
 Calls Allure 3 (npm package ``allure``; no Java), which is looked for in ``node_modules`` of the current directory and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes pytest's JUnit XML say what the run says, and writes a second file with one case per claim.
 
 pytest writes every exception from a test's body as ``<failure>``; an INCONCLUSIVE test is an ``<error>``, and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The four-direction matrix: who reached whom by operating system, one row per path, read from the parts of results."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far a run has got and how long it will go on, told from how long the same tests took in an earlier run."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One archive of a run, to attach to an issue: what the run left, without secrets and without paths of its machine.
 
 What is known to be wanted goes in, everything else stays out and is named.  Packets go in as they are: they are those

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What probing cost a whole run, per node and operating system, and how much of its budget was in use at once."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which suite a report comes from, and how its patience differed from the packaged one."""
 
 import subprocess

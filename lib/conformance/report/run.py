@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything a report is made of, and its JSON form."""
 
 import functools

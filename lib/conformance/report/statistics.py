@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tries by direction and the effect of policy changes by operating system, over all tests of a run."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a report's claims are counted and grouped, for every output alike.  Reads ``conformance.json``, of any age."""
 
 import re

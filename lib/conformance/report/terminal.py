@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The summary at the end of a run, or of any report later, as lines: what a reader has to know before opening it."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cluster a run uses, and why: decided from the options alone, before anything is touched."""
 
 from dataclasses import dataclass

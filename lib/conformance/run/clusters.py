@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens the clusters that users name, and the run's own lab."""
 
 from __future__ import annotations

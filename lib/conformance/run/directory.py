@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run's directory: its reports, and what its processes share (plan, locks, slots, epoch).
 
 All workers run on the controller's machine, so files and flock do.  Locks and slots are taken by

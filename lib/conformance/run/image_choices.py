@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The images file of a run, held against the images that the suite has."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In every process of a run: SIGINT and SIGTERM, by which users and CI systems cancel, end it soon
 and in order.
 

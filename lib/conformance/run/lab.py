@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab of a run's own: a process that the controller starts, waits for and ends.
 
 It is reached as any cluster is, by its kubeconfig; nothing else of it is known here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line now and then about what a run waits for, past what captures output: pulling Windows images
 takes minutes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The seam between pytest and clusters: what a run asks of whoever opens them."""
 
 from collections.abc import Callable

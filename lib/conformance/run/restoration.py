@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests change beyond the run's namespaces is put back: whether it was, as one process of the
 run knows it."""
 

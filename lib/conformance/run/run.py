@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One process's part in a run: the cluster that it is on, what was found out about it, and its
 lock."""
 

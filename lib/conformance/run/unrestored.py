@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What exclusive turns leave in the run's directory until what their tests changed is put back and
 verified.
 

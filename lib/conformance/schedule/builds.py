@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Windows builds a run covers for a claim."""
 
 from conformance.catalog import ALL, Applies, Claim, Conditions, applicability

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a run takes and what it puts on the cluster: estimated from the plan, before anything is
 done.
 

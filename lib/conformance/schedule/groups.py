@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which claims cannot be decided on a cluster, by their reason: for the header, before any test is
 collected."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What this machine has to do, for the header, ``-n auto`` and the notes: a machine that runs late
 delays verdicts."""
 

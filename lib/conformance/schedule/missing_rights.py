@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notes on tests that do not run, above all for rights that the run's user lacks."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test is about, and whether it can run on this cluster: decided from catalog and facts
 beforehand."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may run beside a test: a fair gate across the processes of a run, of locks on files in the
 run's directory.
 

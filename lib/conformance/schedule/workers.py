@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many workers a cluster bears: what each costs on each covered node (``-n auto``).
 
 The kubelet's max-pods, EKS' addresses of the VPC, the one IPAM block of a Windows node (of which

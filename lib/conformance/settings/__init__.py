@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Typed settings of one run: what the options said, and the timings.
 
 Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it knows neither pytest nor the cluster.

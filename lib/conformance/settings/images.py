@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the suite's pods get their images: other registries, an images file, pull secrets; and limits of their pods."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long things may take: one typed field per meaning, values per operating system in ``timings.yaml``.
 
 Seconds are floats.  An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``); anything unknown or

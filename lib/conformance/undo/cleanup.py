@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removes what a run's processes left on the cluster when they were killed or ran out of time.
 
 Only what carries the run's labels is touched.  What may not even be listed is left, and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Putting clusters back as they were before runs that died: by command (``--restore``,
 ``--janitor``), and before the next run.  What is put back beyond runs' own namespaces is put
 back under the run lock."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Undoing the procedures that the journal may hold: by a restore of another process, or at the
 end of a test."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs have left on a cluster, by run: journals, labelled objects, cordoned nodes, leases.
 It changes nothing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Putting a cluster back as it was before runs that are dead: their journals first, then what
 else they left."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What putting back takes, asked before anything is touched: a restore that stops half way helps
 nobody."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verifies by traffic that a cluster is as before: pods of both operating systems reach each other,
 within and between nodes, and Services and names work from the nodes that were disrupted.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which verdicts a reader can live with, by kind of claim: the one table behind gates and comparisons."""
 
 from collections.abc import Iterator, Sequence

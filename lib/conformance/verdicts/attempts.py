@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test that was tried several times (pytest-rerunfailures): the worst attempt counts, and the test is FLAKY.
 
 Trying again never whitens what was seen: a path that is closed every other time is no path.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what tests said to one verdict per claim."""
 
 import itertools

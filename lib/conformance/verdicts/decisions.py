@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several decisions say together: between two nodes, of a Windows build, of a claim."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what a test's expectations decided to its result about one claim: never from nothing, and for each build."""
 
 from collections.abc import Mapping, Sequence

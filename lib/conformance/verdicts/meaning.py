@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one thing says of a claim: an exception, the end of a path, whether something happened.
 
 It imports nothing but exceptions and values, so that every room that sees something can ask it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test's parts will say before it runs: that they are not about this cluster, or cannot be decided on it."""
 
 from collections.abc import Iterable, Mapping, Sequence

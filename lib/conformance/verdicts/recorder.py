@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ``record`` fixture: how a test says more than passed or failed."""
 
 from collections.abc import Callable, Iterable

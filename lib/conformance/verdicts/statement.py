@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an exception means for the claims of the test that raised it.  Pure; the hooks that use it are in ``judge``."""
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result of a run's standing watch, for the test that judges it: files that the run's processes
 share."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The standing watch of a run: paths that are asked from its beginning to its end, in its own
 process.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what was seen.
 
 Each world begins and ends at rest: every pair is open before it, and again after it, which is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kubernetes API server: store, watch, resources, CRDs, authentication, authorization, exec.
 
 Imports no other package of the lab."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts requests by verb, resource and user agent, and remembers the last ones."""
 
 from collections import Counter, deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who a bearer token belongs to: a fixed table, and the tokens that TokenRequest hands out.
 
 Tokens are random and opaque; an unknown or expired one is 401, as is none at all (anonymous requests are not accepted).

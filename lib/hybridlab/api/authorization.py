@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what: RBAC from the Roles and bindings that are in the store right now.
 
 Members of system:masters may do everything.  For Calico's tiered policies the rules of calico-apiserver come on top:

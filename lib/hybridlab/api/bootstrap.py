@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The objects that a real API server makes for itself when it starts."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Calico's own API server (projectcalico.org/v3) did otherwise in some releases."""
 
 import re

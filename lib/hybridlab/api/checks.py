@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is checked of an object that is to be written: its resource, its namespace, its fields, its kind's rules."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API for components inside the process: same verbs, same checks, no socket and no encoding."""
 
 from collections.abc import AsyncIterator, Sequence

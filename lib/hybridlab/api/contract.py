@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The seams of the API server: what it offers to in-process components and what it asks of a node.
 
 Controllers, Felix, kubelets and kube-proxy see the API only through :class:`Client`; the server reaches pods

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API without a network: store, verbs and rules put together, for the server and for components in the process.
 
 Tests of components use it alone: ``Core(Settings()).client("system:kube-scheduler")``, inside a running event loop.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the API server refuses, in the words and with the reasons of the real one.
 
 One function per refusal; each returns an :class:`ApiError` to raise.  Wording and ``details`` follow

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nobody may grant more rights than they have: what Roles may hold and which roles may be bound.
 
 As the real server does it: whoever may ``escalate`` roles, or ``bind`` the role in question, is free to; everybody else

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be made to go wrong with ``kubectl exec``, for the lab's faults: which execs, how, and how many of them.
 
 A fault catches an exec when it starts, or, one that runs already, at the next thing it writes or is given.  What is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node's agent whose execs go wrong as the faults in place say (``exec_faults``); nothing else knows of them."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Acting for somebody else (``kubectl --as``): which headers ask for it, and who may.
 
 The rules are those of ``pkg/endpoints/filters/impersonation.go`` of k8s.io/apiserver: every part that is asked for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache of objects kept up to date by list and watch, with handlers: how components follow the cluster.
 
 Built on :class:`hybridlab.api.contract.Client` only.  Handlers are plain functions called in order, one event at a

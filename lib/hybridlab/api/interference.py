@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be made to go wrong between a client and the API server, for the lab's faults.
 
 Only requests that come over HTTPS meet it; components inside the process never do.  Neither do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The grammar of label selectors (``a=b``, ``a in (x,y)``, ``!a``), read and refused as k8s.io/apimachinery does it."""
 
 import re

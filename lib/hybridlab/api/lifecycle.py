@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How objects end: grace, finalizers, dependents of a deleted owner, namespaces with their content.
 
 A delete only ever removes one object; what follows from it (dependents, a namespace's content) is queued and done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who owns which field: managedFields, and server-side apply built on them.
 
 Ownership is kept exactly as the objects show it (``fieldsV1``: ``f:name`` for a field, ``k:{...}`` for an item of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verbs: what a create, update, patch, delete, list or watch does, for everyone who asks and over every transport.
 
 Here are those that write, and ``reading`` has the others; ``checks`` says what is wrong with an object.  Everything but

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The three ways to patch: JSON patch (RFC 6902), JSON merge patch (RFC 7386), strategic merge patch.
 
 All return new objects and share what did not change with the old ones.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes quantities (``250m``, ``1.5Gi``): the numbers they mean, and the form in which the API shows them."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verbs that change nothing: what a get, list or watch sees.
 
 A list is taken in one go, without awaiting, so that it shows one moment.

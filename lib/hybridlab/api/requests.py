@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who asks, and how: what every verb is told besides the object."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kind that this API server serves, in one table; kinds from CustomResourceDefinitions join it at run time.
 
 Kinds of Kubernetes that no component of the lab would act on are refused by name, so that nothing pretends: most are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions about rights and identities: access reviews, rules reviews, token reviews, ``kubectl auth whoami``."""
 
 from hybridlab.api.authentication import AUDIENCE, Authenticator

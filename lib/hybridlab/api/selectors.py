@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Label and field selectors, compiled once into predicates.
 
 The grammar of label selectors is in ``label_selectors``.  Field selectors compare exact values with ``=``, ``==`` and

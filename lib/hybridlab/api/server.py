@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API server: the API of one cluster over HTTPS on a socket that the caller has opened."""
 
 import asyncio

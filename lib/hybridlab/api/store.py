@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The objects of the cluster, and what happened to them lately.
 
 Objects are immutable once stored: every change puts a new object in place of the old one, so readers share them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes that are about an object and are not the object: binding, eviction, scale.
 
 Refusals carry the reasons of the real server; an eviction that a PodDisruptionBudget forbids is 429 and says which.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One store, several API groups: how objects look in a group other than the one they are kept in.
 
 Events are kept as core/v1 and also served as events.k8s.io/v1.  Calico's objects are kept as projectcalico.org/v3 and

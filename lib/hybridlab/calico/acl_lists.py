@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ACL lists of one Windows node's endpoints: what Felix computed last, and what HNS was given last.
 
 HNS takes whole lists only.  From v3.31.0 on Calico leaves a list alone that an update does not change (calico#10199,

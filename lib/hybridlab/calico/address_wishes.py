@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What annotations of a pod and of its namespace ask of IPAM, as Calico's CNI plugin reads them.
 
 ``ipAddrsNoIpam`` needs a feature of the CNI configuration that the lab's has not, as Calico's own has not by default.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico of one lab, put together: objects, IPAM, CNI, Typha and one Felix per node.
 
 Order: ``start()`` once the nodes exist in the data plane and in the API (and the namespaces ``calico-system`` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CNI plugin: gives a pod its address and wires it to its node, and takes both back.
 
 Implements ``dataplane.pod_network.PodNetwork`` for every node.  Until Felix has programmed an endpoint the data plane

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix: brings one node's data plane in line with the API while it runs, and leaves it as it is while it does not.
 
 This is its life: start, stop, the exit that a changed FelixConfiguration asks for.  What it does is in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FelixConfiguration as one node's Felix takes it: once, at its start.
 
 What is changed later makes Felix exit and start again (exit status 129), but for what its environment decides: what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Felix still has to send: the graph marks endpoints and IP sets for every kind of node."""
 
 from collections.abc import Callable, Container

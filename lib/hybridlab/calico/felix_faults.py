@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be wrong with a Felix on purpose, and what Felix asks instead of knowing any fault."""
 
 import asyncio

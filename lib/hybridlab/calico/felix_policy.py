@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy of one Linux node's endpoints: what the data plane has been sent, and how that differs from the graph.
 
 The difference is computed without giving way, so that it describes one consistent state of the graph.  What a

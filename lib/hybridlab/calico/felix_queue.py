@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix' policy on its way to the data plane: gathered for a moment, so that a burst becomes one transaction, then
 applied after the delay that the profile or a fault asks for.  When the data plane refuses, everything is sent anew.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix' routes: keeps one node's tunnel and routes in line with what the plane makes of the API and HNS."""
 
 import asyncio

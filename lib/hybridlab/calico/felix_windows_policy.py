@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy of one Windows node's endpoints: which ACL lists are computed again, and which of them HNS has to get.
 
 As felix/dataplane/windows/endpoint_mgr.go does it.  An endpoint's list is always computed from current policies and

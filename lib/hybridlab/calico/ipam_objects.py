@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes IPAM's state to the API: IPAMBlock, BlockAffinity and IPAMHandle objects, in batches.
 
 One writer for the whole cluster: whoever changed IPAM awaits ``saved()``, and everything that changed until the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CalicoNodeStatus: calico-node fills those that ask for its own node, at once and then each period."""
 
 import asyncio

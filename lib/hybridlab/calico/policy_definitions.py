@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CustomResourceDefinitions of the network-policy-api that Calico installs, by what the release reads."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of Calico's resources as an API client asks for them, by what the cluster serves."""
 
 from hybridlab.profiles.model import Profile

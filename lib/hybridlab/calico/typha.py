@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Follows the API once for all Felixes, as Typha does, and keeps the calculation graph and the routing facts.
 
 What cannot be read is logged and left out, as Felix leaves out what fails its validation.

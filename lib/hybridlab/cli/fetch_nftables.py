@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``hybridlab fetch-nftables``: libnftables beside this Python, by the distribution's own programs and as this user.
 
 apt-get fetches into a folder of its own, with lists and signatures of the system's own sources; nothing is installed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What this machine lacks for a lab, all at once, with what to do in the words of its system.
 
 ``python -m hybridlab.cli.machine`` asks before anything is installed, and needs the standard library alone.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ``hybridlab`` command: options and dispatch.
 
 Nothing heavy is imported before the options are known to be good, so that mistakes are answered at

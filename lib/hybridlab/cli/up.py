@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``hybridlab up``: put a lab together, say when it is ready, keep it until a signal, take it apart.
 
 labd is started first: while it enters its namespaces on one core, this process imports the API server's libraries and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's own certificate authority and the API server's certificate: made anew for every lab, kept in memory."""
 
 import ssl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control socket of a running lab: one JSON request a line, one JSON answer a line.
 
 Requests are ``{"op": OP}`` with ``status``, ``active``, ``heal-all``, or ``heal`` with ``id``, or

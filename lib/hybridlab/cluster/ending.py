@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SIGINT and SIGTERM from the first line of ``hybridlab up`` to its last.
 
 A signal is only ever noted, never raised: what is being started is finished or given up in good order, and a second

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the ``hybridlab`` command ends: documented exit codes and one clear line."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix lives with its pod: started and stopped with the calico-node container of its node, and heard in its log."""
 
 import asyncio

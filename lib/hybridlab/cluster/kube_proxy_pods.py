@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy of Windows nodes as a process that their hosts show: it lives with its pod, or is a service of the host.
 
 Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is there.  Where HNS is

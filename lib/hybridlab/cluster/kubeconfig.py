@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's kubeconfig: written with mode 0600, marked as the lab's, recognised as stale when the lab is gone.
 
 A file that is not a lab's, or whose lab still runs, is never overwritten.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One lab, put together: API server, control plane, Calico, faults, and labd behind them.
 
 Nothing is decided here; it only says who is given whom, and in which order they start and end.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a running lab keeps its kubeconfig and control socket, and how others find out whether it still runs.
 
 One directory per lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-UID``), mode 0700, removed when the lab

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer; on Linux,
 what ``birdcl`` asks, the network of pods."""
 

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scheduler, kubelets, workloads, services, namespaces: what a control plane and its nodes run, over the API."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared informers: one list and one watch per resource for the whole control plane, however many components read.
 
 Handlers run synchronously, in the order of the changes, and must only note what is to be done (see ``work``).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One container of a pod from its image to its end: pull, start, probe, restart with back-off, stop."""
 
 import asyncio

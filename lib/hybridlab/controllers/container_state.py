@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a kubelet knows of one container of a pod, and how it says so in the pod's status."""
 
 from dataclasses import dataclass, field

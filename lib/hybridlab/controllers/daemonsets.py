@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DaemonSets: one pod on every node that the template fits, updated node by node.
 
 maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, ``rollout undo`` has no history.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deployments: one ReplicaSet per template, rolled over within maxSurge and maxUnavailable."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PodDisruptionBudgets: how many pods are healthy, how many must be, how many may be evicted now."""
 
 from hybridlab.api.contract import Client, Obj

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the cluster's DNS knows: names of Services and of the pods behind headless ones, from live objects.
 
 Written as CoreDNS' kubernetes plugin answers: A, SRV, PTR, and CNAME for ExternalName Services.  Pod names by address

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EndpointSlices and Endpoints of Services with a selector: who is behind a Service, and who of them is ready.
 
 Services without a selector are left to whoever writes their EndpointSlices, or Endpoints (``mirroring``).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A container's environment, command and arguments as a kubelet works them out."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events as components report them: written in the background, repeats counted up instead of written anew."""
 
 import asyncio

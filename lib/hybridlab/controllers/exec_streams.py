@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A command's three streams: pipes whose far ends go to the runtime, pumped to the API server's channels."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does a pod fit a node, why not, and how well: the scheduler's filters and scores, without any state of their own.
 
 Reasons are worded as kube-scheduler's plugins word them and tried in its order.  Volumes, affinity between pods,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Image pulls as a kubelet with containerd does and words them; what exists says ``Runtime.image``."""
 
 import hashlib

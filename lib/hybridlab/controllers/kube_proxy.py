@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy: from Services and EndpointSlices to each node's service table.
 
 One reader of the API programs all nodes; a table that would not change is not sent.  With it go the ports of Linux

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kubelet of one node: admits the pods bound to it, runs them, and answers exec and logs for the API server."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control plane and all kubelets of one lab, put together and started in the right order.
 
 First ``register()`` (machines in the data plane, namespaces, nodes), then what needs only those (Calico), then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EndpointSlices of Endpoints that somebody wrote by hand, for a Service without a selector.
 
 The rules are those of kube-controller-manager (``pkg/controller/endpointslicemirroring``): Endpoints of leader

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every part of one node's kubelet works with."""
 
 import asyncio

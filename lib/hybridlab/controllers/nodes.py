@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node objects as their kubelets would register them, and the leases that say they live.
 
 The facts come from the profile; identifiers (machine id, system UUID) are made from the node's name, so that a lab

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's operator: lays the workloads of Calico by Installation and FelixConfiguration, and undoes edits of them.
 
 It follows FelixConfiguration ``default``, and the Service networks and BGP of Installation ``default``, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects by their controller, known at once: what a controller just did counts before its watch says so."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pod garbage collection: pods whose node is gone are removed, since no kubelet is left that could end them."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The status a kubelet writes for a pod: phase, conditions, addresses, containers."""
 
 from collections.abc import Sequence

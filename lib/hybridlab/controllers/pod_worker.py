@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One pod on its node, from admission to the last container's end: sandbox, volumes, containers, status, removal."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Startup, readiness and liveness probes of one running container, and its hooks.
 
 gRPC probes and https are not emulated: they fail with a message that says so.

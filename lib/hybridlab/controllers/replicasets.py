@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ReplicaSets: as many pods as wanted, made from the template, and a status that counts them.
 
 Orphaned pods with matching labels are not adopted: they stay whose they are.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conditions of a Deployment: Available and Progressing, with the reasons kubectl's rollout status reads."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scheduler: binds every pod that waits for a node, and says why when none fits.
 
 Pods that fit nowhere are tried again when something changed that could help: a node, a namespace's labels, or a

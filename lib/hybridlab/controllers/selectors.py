@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Label selectors inside objects: ``matchLabels``/``matchExpressions``, and the terms of a node selector."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How patient the lab's kubelets are: scaled down from a real kubelet's, so that a lab shows the same in less time."""
 
 from dataclasses import dataclass

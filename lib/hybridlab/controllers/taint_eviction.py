@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taints with effect NoExecute: pods that do not tolerate one leave its node, at once or when their time is over."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is in a pod's volumes: ConfigMaps, Secrets, downward API, projected tokens as files; emptyDirs by key.
 
 hostPath volumes of the cluster's own pods are left out (nothing of the lab reads them); in any other pod they, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A queue of things to look at again: each key once however often it is noted, failures tried again with back-off."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is installed on a cluster, as the control plane asks for it; the assembly says who installed it."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes, pods, routes, kube-proxy rules, policy enforcement and DNS, as namespaces and rule sets.
 
 Imports only kernel."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows endpoint's ACL list as nft rules: one chain for each direction, the entries by priority.
 
 Pure: text out.  What HNS decides for a packet, the chain decides: the first entry that matches, and without one the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The data plane as the cluster's components see it: asynchronous calls that labd carries out in the kernel.
 
 ``dataplane.service`` implements it in labd; ``kernel.rpc`` carries the calls there.  Every call raises

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster's DNS: answers from one zone over UDP and TCP, with the sockets that it is given.
 
 A, SRV, PTR and CNAME records (a CNAME with the addresses of its target, where the zone has them); any other type of

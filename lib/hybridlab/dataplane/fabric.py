@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The underlay: one bridge in a network namespace of its own, to which every node's ``eth0`` is plugged.
 
 It switches frames.  Where nodes stand in several subnets, or it is given routes to pods, it is their router as well, as

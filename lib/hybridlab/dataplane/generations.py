@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What makes a Windows pod's connections end when its policy is reprogrammed: a generation in the connection mark.
 
 HNS loses the state of an endpoint's flows when its ACL list is replaced.  Here every list has a number, its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that are deliberately wrong: ``table ip fault`` on every node, ``table bridge fault`` in the underlay.
 
 The tables exist, empty, from the start, so that an injection is one transaction and a healing another.  Every rule

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the data plane is told: plain frozen shapes that cross the socket between the cluster and labd.
 
 Every shape crosses as JSON (``kernel.shapes``).  Addresses are dotted quads, networks are ``a.b.c.d/n``, MACs are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One machine of the lab: a network namespace with ``eth0``, the tunnel and routes as Felix lays them.
 
 Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host beyond the cluster: a namespace of its own on the underlay, which knows the nodes and nothing of their pods.
 
 It answers ping (its kernel does), and on port 80 HTTP and datagrams, and says whom it saw as the echo servers of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One pod sandbox: a network namespace wired to its node by a veth, as Calico's CNI plugin does.
 
 Inside: ``eth0`` with the pod's /32, a default route over a gateway whose address nobody needs to have, and a

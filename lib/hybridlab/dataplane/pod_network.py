@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a kubelet asks of the cluster's network plugin (CNI): give this pod an address and wire it, take it back.
 
 Calico implements it (IPAM and ``Dataplane.add_pod``), kubelets use it; neither imports the other.  Pods on the

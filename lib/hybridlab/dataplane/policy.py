@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policy at a node's pod interfaces: ``table ip cali``, changed by difference and atomically.
 
 On every packet that a pod sends or gets (forward, and input for pod to own node; what the node itself sends to its

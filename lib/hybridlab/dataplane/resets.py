@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends established TCP connections of pods at once, also those on which nothing is being said.
 
 The kernel's rules (``dataplane.generations``) act on packets, so somebody has to speak.  A forged segment far outside

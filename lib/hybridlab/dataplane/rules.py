@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One policy rule of a Linux node as nft text, with named sets.  Pure: text in, text out.
 
 The entries of a Windows endpoint's ACL list are in ``acl_rules``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one call of the data plane that carries a descriptor: a socket born in a sandbox.
 
 Whoever has it acts as the pod, from any process, as tests and benchmarks do.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The data plane inside labd: implements :class:`hybridlab.dataplane.contract.Dataplane` in the kernel.
 
 One thread does all programming, in the order of the calls, so that the event loop stays free and two changes never

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy's work on one node: ``table ip kube``, changed by difference.
 
 A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node itself.  The source is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One nft table that is changed by difference: chains, sets and verdict maps, from what is to what is wanted.
 
 Policy and services say what a chain, a set or a map entry shall be; this module finds what differs from the kernel

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of admission: what somebody else's webhooks, defaults and quotas make of what is to be created."""
 
 from collections.abc import Mapping

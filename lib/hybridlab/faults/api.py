@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults between a client and the API server: requests that are refused, connections that are cut for a while."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fault of what Calico's CNI plugin has on a Windows node: a token that nobody renews."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DNS answers that are wrong, late or missing, and search lists of pods that are wrong."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of ``kubectl exec``: the command does not start, dies, is another one, or what it says does not arrive."""
 
 from collections.abc import Mapping

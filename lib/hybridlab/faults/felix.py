@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of Calico's own components: policy that comes late or is misread, reserved addresses that are not."""
 
 import asyncio

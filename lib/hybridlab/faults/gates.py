@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gates before the data plane: what kube-proxies and the DNS controller write passes a seam, and
 can be served again.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of HNS: Services that go with its network; an HNS that cannot be asked."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Injects faults and heals them, and believes neither before the true state says so."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of kubelets: pods of which nobody takes note, images that never arrive, probes that fail; nodes that die."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of a running lab that faults change, and what they read back."""
 
 import ipaddress

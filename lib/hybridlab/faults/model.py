@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a fault is: something deliberately wrong that can be put in place, read back, and taken away again."""
 
 import inspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of what pods and nodes send to each other, whatever it is: lost by flows, late, or wrong for ping alone."""
 
 from collections.abc import Mapping

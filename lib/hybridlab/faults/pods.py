@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of pods: a container that ends and is started again by its kubelet."""
 
 from collections.abc import Mapping

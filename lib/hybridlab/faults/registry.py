@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every fault that a lab has on any plane; those of one plane are in that plane's folder of ``networks``."""
 
 from hybridlab.faults import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults around the reprogramming of endpoints: what it ends, what comes after it, and that it does not happen."""
 
 import asyncio

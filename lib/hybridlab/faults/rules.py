@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults that are rules in the data plane's fault chains; evidence is what the kernel lists under the fault's name."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of Services: sources that are translated, backends that are missing or do not reach
 themselves.
 

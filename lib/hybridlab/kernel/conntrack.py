@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The connection table of a network namespace by ctnetlink: list, and delete single entries.
 
 A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it.  Only IPv4 TCP and UDP entries are

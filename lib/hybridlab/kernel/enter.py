@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a process becomes the lab's: namespaces of its own, and a life tied to its parent's.
 
 User, network, mount, pid, IPC and UTS namespaces, on one path for root and for everybody else: the caller's own uid

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the kernel refuses, as one exception with the object, the reason and the number.
 
 Deliberately not here: what to do about it; that is said by whoever knows why the object was wanted.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thing that this machine does not give a lab.
 
 Apart from ``kernel.preflight`` so that reading it costs no imports.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """libnftables: the system's, or else the one that ``hybridlab fetch-nftables`` has put beside this Python."""
 
 import ctypes

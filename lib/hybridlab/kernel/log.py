@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a process of the lab: bounded, and what is repeated is counted.
 
 Whoever starts a lab keeps its log: a defect that is logged thousands of times a second must not fill the disk.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces by system call: unshare, setns, mount and prctl through the C library, held by descriptor only.
 
 Python 3.11 has no ``os.setns``, hence ctypes.  A network namespace belongs to a *thread*; every function here

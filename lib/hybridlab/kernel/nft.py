@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nftables in process: libnftables by ctypes, one context per network namespace.
 
 A context's netlink socket is born where the thread is when the context is made and stays there, so that running

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many files the lab's processes may have open, the programs that they start, and how many a lab needs.
 
 A descriptor of every exec, pod and node is held by one of two processes.  The limit that a login usually has (1,024)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the lab needs of this machine, found out by doing it in throw-away namespaces, never by guessing from versions.
 
 labd runs the same steps while it starts (:func:`start_probe`), so that a machine that has everything pays next to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The duty of pid 1: collect every process that ends, the lab's own children as well as orphans.
 
 Whoever starts a process inside labd does it through :meth:`Reaper.spawn`, because this loop collects all children and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The calls of a Protocol over a channel: :func:`client` makes the calling end of it, :class:`Server` the other one.
 
 Both are made from the Protocol alone: a new call is its contract and its implementation.  Arguments and results cross

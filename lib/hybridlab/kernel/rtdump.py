@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading back links, addresses, routes, neighbours and forwarding entries: what is really there, for verification.
 
 Plain dictionaries whose keys are those of ``ip -j`` and ``bridge -j`` where they overlap.  Changes:

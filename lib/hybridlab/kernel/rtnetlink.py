@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links, addresses, routes, neighbours and forwarding entries by raw rtnetlink: 1 to 2 ms for a whole pod.
 
 A :class:`RouteSocket` belongs to the network namespace of the thread that makes it and can be used from anywhere later.

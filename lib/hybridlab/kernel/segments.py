@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TCP segments made and read by hand, and the two sockets that carry them past the network stack of a node.
 
 What is sent into an interface by :class:`LinkSocket` meets no netfilter hook; what goes out by :func:`raw_socket` is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON values to frozen dataclasses and arguments of calls, by their type hints; orjson writes them.
 
 Covers what the lab's shapes and calls use: nested dataclasses, ``tuple[X, ...]`` and fixed tuples, ``list[X]`` and

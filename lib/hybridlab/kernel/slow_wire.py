@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A wire on which every frame takes its time, for kernels without netem: two interfaces, and this process between them.
 
 Frames are read from the one as they come in and sent out of the other later.  What they were to leave to an interface,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-namespace kernel settings, written in the network namespace the calling thread is in."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The line between the cluster and labd: JSON lines with descriptors over an inherited socketpair, on asyncio.
 
 Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass descriptors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows host as HostProcess containers in labd reach it: the cluster, at the other end of the channel, knows it."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starting labd from the outside, before anything heavy is imported, and meeting it in asyncio later.
 
 ::

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """labd: pid 1 of the lab's namespaces, one asyncio loop that answers the cluster's calls.
 
 Composition only: what it offers are the contracts of the data plane and of the container runtime.  labd ends when the

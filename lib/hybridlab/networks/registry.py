@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every plane that is built, by the name that profiles call it; the assembly asks here and nowhere else."""
 
 from __future__ import annotations

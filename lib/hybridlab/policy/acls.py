@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, members written out.
 
 From felix/dataplane/windows/endpoint_mgr.go: the host's addresses first, then each direction's tiers as one list, the

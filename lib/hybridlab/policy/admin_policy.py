@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cluster-wide policies of the network-policy-api as Calico's GlobalNetworkPolicies.
 
 Up to v3.31 AdminNetworkPolicy and BaselineAdminNetworkPolicy (policy.networking.k8s.io/v1alpha1), from v3.32 on

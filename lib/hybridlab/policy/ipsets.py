@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IP sets: the addresses behind a selector, a named port or a service, kept up to date member by member.
 
 One set per distinct selector (its canonical form), port name or service, shared by every rule that needs it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes NetworkPolicy objects as Calico policies.
 
 The semantics are Kubernetes': an empty or missing ``from``/``to`` is any peer, a peer without namespaceSelector is

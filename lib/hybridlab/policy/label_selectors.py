@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes LabelSelector objects as Calico selectors, in the text that Calico makes of them."""
 
 from collections.abc import Iterator, Mapping

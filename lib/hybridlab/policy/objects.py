@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes and Calico objects to what the calculation graph is told."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies as Felix gets them: parsed once, with every selector on an endpoint's full labels.
 
 An endpoint's labels are its pod's own, ``projectcalico.org/namespace`` and ``/serviceaccount``, its namespace's with

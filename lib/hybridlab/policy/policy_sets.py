@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One policy as HNS rules: what Felix on Windows makes of it, what it leaves out and why.
 
 From felix/dataplane/windows/policysets.  A rule that HNS has no words for is left out as a whole, with a warning:

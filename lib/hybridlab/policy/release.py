@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a release of Calico does with policies that another does not: names, ties, tiers, and its defects on Windows.
 
 Names and ties: up to v3.31 a policy is called ``NAMESPACE/TIER.NAME`` (Kubernetes' ``NAMESPACE/knp.default.NAME``), and

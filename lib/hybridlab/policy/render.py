@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolved policies to what the data plane programs on Linux: every rule as it stands.
 
 A rule becomes one or more matches: numbers and names of ports are alternatives, which one match cannot say.  What

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which policies apply to which endpoint, and what is in which IP set: recomputed only for what a change touches.
 
 Felix's calculation graph.  One serves all nodes (as Typha would feed them all the same); a node's Felix subscribes to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's selector language: parsed once, evaluated on labels, printed in one canonical form.
 
 ``a == 'b'``, ``a != 'b'``, ``a in {'b', 'c'}``, ``a not in {...}``, ``has(a)``, ``a contains 'b'``, ``a starts with

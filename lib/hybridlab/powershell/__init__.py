@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small PowerShell: parser, interpreter and the cmdlets that connectivity demonstrations use.
 
 It runs scripts by interpreting them, never by recognising whole lines.  What it does not know ends the script with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """System.Net.IPAddress, as scripts get it from Dns and from a listener."""
 
 from hybridlab.powershell.objects import NetObject

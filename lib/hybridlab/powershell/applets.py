@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What labd registers for Windows; PowerShell's interpreter itself is imported by the first that runs.
 
 labd's start is on the way of every lab, Windows pods are not in every one.

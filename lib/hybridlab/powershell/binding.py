@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of cmdlets: which a cmdlet has here, and a call with its arguments bound.
 
 A parameter is named whole or by its alias; any other name is refused.

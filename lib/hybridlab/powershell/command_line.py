@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``powershell.exe``: its own arguments, and one run of the interpreter."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command half of the grammar: pipelines, commands and their arguments."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Out-Default: what reaches the end of the script, as the text that a host without a console prints."""
 
 from collections.abc import Awaitable, Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The .NET types that probing scripts use: Dns, Encoding, Stopwatch, TcpClient and HttpListener."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions to values.  Statements inside them and pipelines come from the interpreter."""
 
 import re

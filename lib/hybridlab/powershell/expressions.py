@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The expression half of the grammar: operators by precedence, primaries, members and strings."""
 
 import re

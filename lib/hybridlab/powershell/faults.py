@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PowerShell errors: what ends a statement of a script, and how 5.1 prints it."""
 
 import textwrap

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a script leaves what it is in: ``exit``, and a pipeline that has enough."""
 
 

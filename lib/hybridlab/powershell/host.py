@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cmdlets that look into a Windows host and act on it; they work in HostProcess containers only.
 
 In any other container they are answered ``not emulated``, as every cmdlet that the lab does not have.

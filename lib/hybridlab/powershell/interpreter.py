@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of PowerShell: statements, control flow, and which errors end what.
 
 What a statement puts out goes to its ``emit`` at once, so that what came before an error or the end of a wait is never

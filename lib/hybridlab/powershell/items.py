@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Get-Content of files, Start-Sleep and New-Object."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConvertTo-Json, as 5.1 writes; and decoded JSON, as HNS' cmdlets put it out."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """System.Net.HttpListener: prefixes, GetContext, and the request and response objects of a simple web server."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Get-NetAdapter, Get-NetIPAddress, and the console tools a script may start."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PowerShell values: which Python values stand for which, how they become text, and objects with members.
 
 ``None``, ``bool``, ``int``, ``str``, ``bytes`` (Byte[]) and ``list`` (Object[]) are themselves; the classes here are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators and casts, by PowerShell's rules of conversion: the left side decides the type."""
 
 import re

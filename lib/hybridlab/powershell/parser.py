@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PowerShell text to a tree: the statements.
 
 Scannerless recursive descent in four layers: characters (``scanner``), ``expressions``, ``commands`` and, here, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running a pipeline: commands become stages, objects pass through them one at a time."""
 
 from collections.abc import Awaitable, Callable

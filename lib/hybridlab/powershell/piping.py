@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cmdlets that work on what comes through a pipeline: ForEach-Object, Where-Object, Select-Object."""
 
 from hybridlab.powershell.binding import Call

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Regular expressions of .NET, as far as Python's mean the same; the rest is refused by name."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry of a Windows host as far as it is told apart from others there, the session's language mode and culture.
 
 In HostProcess containers only: in any other they are answered ``not emulated``.

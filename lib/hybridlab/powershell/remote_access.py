@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cmdlets of the module RemoteAccess that list what a Windows host knows of BGP, as CIM objects.
 
 Their properties are among those of Microsoft's reference.  A host of a network without BGP has no such module, and says

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Characters of a script: blanks, comments, words, variables and numbers."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What commands and the interpreter know of each other: a command is a stage of a pipeline, the shell runs it.
 
 Everything a cmdlet may ask of the interpreter is in :class:`Shell`, so that neither imports the other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stage made from a function that takes no pipeline input."""
 
 from collections.abc import Awaitable, Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tree that the parser makes and the interpreter runs.  Every node knows its place, for error messages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Invoke-WebRequest: one connection per request, with PowerShell's messages."""
 
 import asyncio

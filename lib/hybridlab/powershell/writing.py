@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cmdlets that write: Write-Host, Write-Output, Out-Null."""
 
 from hybridlab.powershell.binding import Call

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Windows matrix agent's behaviour: JSON lines in and out, as docs/probe-protocol.md sections 2 to 4 say."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts as section 5 and 6 of docs/probe-protocol.md describe them, with sockets born in the pod.
 
 Words of detail are those of .NET's SocketError and Winsock's numbers, as the Windows programs report them.

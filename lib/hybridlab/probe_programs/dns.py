@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DNS as the Windows agent speaks it: questions made and answers read, by docs/probe-protocol.md sections 5 and 6."""
 
 import ipaddress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Windows echo server's behaviour: HTTP and UDP that say whom they saw, as section 7 of the protocol says."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a batch may ask for: each attempt's fields with their types, as docs/probe-protocol.md section 5 has them."""
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which probe program a script file is: told by its protocol line and its SHA-256, never by its name alone."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run a mounted probe program: what ``powershell -File C:\\probe\\...`` does for files that speak the protocol."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Windows stream agent's behaviour: the lines of section 8 of docs/probe-protocol.md."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets born in the pod.
 
 Each end is a task that reads, with a task beside it that sends heartbeats and watches for silence.

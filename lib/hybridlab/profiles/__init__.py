@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of cluster, one YAML each: neutral facts only."""

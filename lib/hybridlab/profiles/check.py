@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of a profile that are well-formed and still impossible, and where in its file they stand."""
 
 import dataclasses

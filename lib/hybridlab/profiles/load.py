@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles from YAML: typed, checked, and refused with file and line when something is wrong.
 
 Does not decide what a value means, only that it is possible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machines of a profile, one by one: names, underlay addresses, builds; and the cluster's well-known addresses.
 
 Everything that must agree between components (nodes, data plane, Calico, DNS) and follows from the profile alone

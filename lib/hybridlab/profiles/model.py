@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kind of cluster a lab is: neutral facts, no behaviour and no expectation.
 
 A profile is a YAML file whose keys are the fields below; an unknown key is an error that names file and line.

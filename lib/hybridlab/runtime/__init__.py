@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The container runtime: images, file systems, processes and applets inside labd.  Imports only kernel."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a known command is inside labd: a coroutine with streams, sockets born in its pod, and an exit status.
 
 An applet never touches labd's own network namespace: every socket comes from :class:`Net`.  Images name their

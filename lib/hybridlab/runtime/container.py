@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One container: its main command, the commands executed in it, its files and its log.
 
 A command is an applet (a task in labd's loop) or a program (a real process, :mod:`hybridlab.runtime.programs`); the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The container runtime as kubelets see it; ``runtime.service`` implements it in labd."""
 
 from collections.abc import AsyncIterator, Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two calls of the container runtime that carry descriptors, at both ends of the channel, and its one event.
 
 The descriptors of a command are its streams themselves; a log arrives through a pipe, so that a reader who is slow

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of a container as long as no real process runs in it: a dictionary, not a file system.
 
 Most containers never start a real process, so their file system is built only when one does

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The image table: which images exist, for which system and Windows builds, and what their commands are.
 
 The data is ``images.yaml`` beside this file; its head explains the format.  Nothing here runs anything.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A container's log: complete lines with the time they were finished, bounded, and readable while it grows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the container runtime inside labd is told and what it tells: plain frozen shapes, JSON in and out."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubelet probes over the network, from the node's namespace, with the kubelet's messages."""
 
 import asyncio

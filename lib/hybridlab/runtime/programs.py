@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real processes of a container: in its pod's network, in its own mount, UTS and pid namespace, without privileges.
 
 The first process of a container is pid 1 of its pid namespace: its end is the end of all of them.  When the main

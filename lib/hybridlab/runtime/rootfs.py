@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A container's own file system: a tmpfs with read-only binds of what its programs need, nothing else of the machine.
 
 Two steps.  Once per lab a *template* mount namespace: a tmpfs that holds copies of the few programs, the shims, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The container runtime inside labd: implements ``runtime.contract`` over all containers of the lab."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How kubelets can be made to get stuck with starting and probing pods, for the lab's faults; none is at first."""
 
 import asyncio

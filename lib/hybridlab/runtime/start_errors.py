@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the real runtimes word it when a command cannot be started: runc on Linux, hcsshim on Windows."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inherited descriptors as an applet's three streams.
 
 Descriptors may be shared with real processes (a shell's pipeline), so nothing here ever sets ``O_NONBLOCK``, which

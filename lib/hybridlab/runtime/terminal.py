@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pseudo-terminal between a command and the descriptors of ``exec -t``: echo, line ends and Ctrl-C.
 
 The window's size is not passed on: exec's resize messages end at the API server.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seams: places in a lab where messages of one kind pass, and where taps may change them.
 
 Faults put taps there while a lab runs. Tests of the judge put taps there when they start a lab, by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kubeconfig of Calico's CNI plugin on a Windows node, with a token that ends a day after it was asked for.
 
 Nobody is authenticated by it: the lab's CNI plugin asks by other ways.

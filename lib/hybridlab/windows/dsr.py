@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a Windows node's service load balancer keeps the client's address (direct server return, DSR).
 
 It takes both: a build that can, and kube-proxy told to with ``--enable-dsr=true``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be wrong with a node's HNS on purpose, and what HNS asks instead of knowing any fault."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HNS of one Windows node: its networks, and the endpoints on them.
 
 A network keeps the VSID that it was made with.  Calico makes its network "Calico" when there is none, and otherwise

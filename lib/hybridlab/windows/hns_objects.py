@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HNS' networks, endpoints and policy lists as Get-HnsNetwork, Get-HnsEndpoint and Get-HnsPolicyList show them."""
 
 import uuid

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows node's host as PowerShell in a HostProcess container finds it: HNS, services, processes, files.
 
 Answers come from the lab's true state.  What is asked arrives from labd by name (see :meth:`WindowsHost.answer`),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy's process on a Windows node: its command line, and what the script that starts it writes before.
 
 The script is hostprocess/calico/kube-proxy/start.ps1 of kubernetes-sigs/sig-windows-tools.  It reads ``NODENAME``, but

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The four addresses of an IPAM block that a Windows node keeps for itself, and what each is for.
 
 Source: Calico's startup_windows.go and Windows CNI plugin.  Ordinals count from the block's first address.

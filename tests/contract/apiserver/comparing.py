@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares answers with the golden ones, and says where they differ."""
 
 from __future__ import annotations

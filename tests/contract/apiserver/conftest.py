@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the tests with kubectl: the lab's API server in a thread of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversations with an API server: what is asked, step by step, as ``conversations/*.yaml`` has it.
 
 A conversation has a namespace of its own, ``{ns}``; answers may be kept as variables for later steps.  A step says what

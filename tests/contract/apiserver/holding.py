@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds a conversation with a server and returns its answers, in a form that two servers can share."""
 
 from __future__ import annotations

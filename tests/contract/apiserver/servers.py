@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two servers that conversations are held with: the lab's, and a real kube-apiserver with etcd on loopback."""
 
 from __future__ import annotations

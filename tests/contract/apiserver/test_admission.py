@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manifests/admission on a real kube-apiserver: what the runner may do passes, and everything else is denied by it.
 
 The lab evaluates no admission policies: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.

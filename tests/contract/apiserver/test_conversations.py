@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's API server answers as a real one does, but for what ``differences.yaml`` gives reasons for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kubectl works: what a user types first, and the commands that insist on special encodings."""
 
 from __future__ import annotations

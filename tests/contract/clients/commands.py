@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is typed into kubectl and helm, and how each command must end."""
 
 from __future__ import annotations

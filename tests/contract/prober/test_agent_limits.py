@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many agents live at once, in a process, on a node and for all processes of a run."""
 
 from __future__ import annotations

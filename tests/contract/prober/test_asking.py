@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts leave when they are begun, each result is told when it comes, and what was given up is
 never heard of."""
 

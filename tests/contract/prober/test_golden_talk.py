@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden conversations are held with an agent word for word; the line that differs is the
 message."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observing gives one observation per attempt, from agents that are started once and ended with the run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What breaks for a moment is tried again, and what one source saw outlives the failure of another."""
 
 from __future__ import annotations

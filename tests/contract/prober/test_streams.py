@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams through the fake API server, whose execs run the real Linux stream agent on this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes' policy specs on a lab, as a table: ``python -m tests.contract.specs.run``.
 
 Exit codes: 0, every spec passed, was skipped by itself or failed for a documented limit; 1, another

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock of the machine that a lab runs on, as its Python sees it; imported before the lab
 is."""
 

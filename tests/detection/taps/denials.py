@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Denials that do not last: they wear off after Felix programmed them, or hold for first SYNs."""
 
 import asyncio

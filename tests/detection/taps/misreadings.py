@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways in which a Felix misreads policy (the fault ``policy-misread``): what its rules and sets
 become on one node.
 

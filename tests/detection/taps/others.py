@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taps at ACL lists, the zone and the API."""
 
 from __future__ import annotations

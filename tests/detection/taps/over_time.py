@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taps that are wrong over time, on linux-2 and windows-2019: what Felix makes of what it had
 before."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits of running policies that a Felix does not honour: of one field it keeps what it said at
 first."""
 

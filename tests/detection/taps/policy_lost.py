@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policy that is lost over time: an event after it, which is no policy's business, takes it from
 pods of a node."""
 

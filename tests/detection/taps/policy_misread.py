@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fault ``policy-misread``: Felix misreads one thing in every policy of its node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taps at nodes' routes, and at what Windows hosts list of those that they learned or announce."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts taps at the seams of a lab: at what Typha hears, and at what Felixes of some nodes make of
 it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of kube-proxies' tables: other backends of Services than there are, or no NodePorts."""
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All taps of the detection table by the names that rows give them, and the faults that only its
 rows need."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taps at what Typha hears: policies that are written otherwise, and updates that nobody hears
 of."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways to take what a policy says for something else: from a policy's spec in Calico's words to
 another one."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What comparisons, gates and reruns say of the stored reports, as text files: ``python -m tests.golden.reports.texts``
 writes them anew.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico over a real data plane: an API in the process, labd's namespaces, and attempts made as the pods."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Felix, IPAM and CNI program is what packets meet."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults on real packets: what each breaks, what it leaves alone, and that healing mends it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flows of a node that are lost entirely: by their ports, for TCP as for UDP, and for as long as the fault is there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that makes Felix give a Windows pod's ACL list anew ends that pod's connections, and nothing else does."""
 
 from __future__ import annotations

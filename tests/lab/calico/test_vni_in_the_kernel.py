@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A new VNI on real packets: Linux moves, Windows keeps the VSID of its HNS network until that is made anew."""
 
 from __future__ import annotations

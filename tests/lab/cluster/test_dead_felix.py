@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without its Felix a node gets no new policy: calico-node's pod is taken away, as an administrator would."""
 
 from __future__ import annotations

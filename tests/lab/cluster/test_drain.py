@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cordon, drain and uncordon as kubectl does them: evictions under budgets, DaemonSets stay, nothing new arrives."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where other installations differ: slow pulls, the CNI configuration's place, what Calico's own API server refused."""
 
 from __future__ import annotations

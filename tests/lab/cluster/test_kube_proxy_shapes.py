@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy on Windows nodes as tools find it: DaemonSet, log, process and ConfigMap, in each shape, node by node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program in a hostNetwork pod reads its node over netlink: VXLAN device, routes, forwarding entries, neighbours."""
 
 from __future__ import annotations

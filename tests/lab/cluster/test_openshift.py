@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenShift is refused before anything is touched, by every command that a first run may begin with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host beyond the cluster: who reaches it, by what, and whom it sees."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """calico#4078 as a story: without an overlay a default deny does not keep a Windows node out of its own pods.
 
 Felix lets the node's addresses in before any policy, and kube-proxy gives strangers the node's address: by ClusterIP

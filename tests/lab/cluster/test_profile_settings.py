@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``--set`` changes is seen where a user looks: in API objects, in pods, on the clock."""
 
 from __future__ import annotations

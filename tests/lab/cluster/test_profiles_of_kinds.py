@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profiles of other kinds of cluster: what a user sees there of platform, builds and kube-proxy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom a server sees: by each way, on each plane, with direct server return and without, on one node and on two.
 
 What is wanted follows from kube-proxy's choice of a source (kubernetes pkg/proxy/winkernel/proxier.go: in an overlay

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every system container can be asked for its log and has something to say."""
 
 from __future__ import annotations

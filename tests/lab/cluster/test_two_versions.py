@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two versions of Calico in one cluster, as AKS has them: claims about Windows go by that of its nodes, however it gets
 known, and reports tell what makes two Windows nodes of one build differ.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The VNI of a Windows node, from outside: delivered by an operator, kept by HNS, changed by the documented procedure.
 
 Only kubectl touches the lab: the API, exec into pods and into HostProcess pods, eviction by ``kubectl drain``.

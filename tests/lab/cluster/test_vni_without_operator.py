@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without an operator a FelixConfiguration moves Linux alone; Windows gets a VNI from its DaemonSet's environment."""
 
 from __future__ import annotations

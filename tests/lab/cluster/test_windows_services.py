@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico as services of Windows hosts (by hand, AKS): detected as such, and RST-3 restarts the service CalicoFelix."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How large a packet pods may send each other: what their MTU says, up to the smaller MTU of the other end."""
 
 from __future__ import annotations

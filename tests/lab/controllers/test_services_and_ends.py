@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What public test suites ask of Services, pods' names and pods' ends: asked here as they do, over a whole lab."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control plane over real namespaces, real containers and Calico: the cluster comes up and carries traffic."""
 
 from __future__ import annotations

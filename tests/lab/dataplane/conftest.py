@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small lab of real namespaces: two Linux and two Windows nodes with two pods each, and ways to try traffic in it.
 
 The tests act *as* pods: labd gives them sockets that were born in a pod's namespace.  One lab serves all tests of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Windows node gets in the place of a Linux program: the same decisions as an ACL list.
 
 For the programs of these tests only: one tier a direction, no negation, and sets written out.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resolver on real sockets, UDP and TCP: it serves until cancelled and lets go of its sockets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deliberate wrongs by rules: each does what it says to real traffic, is read back from the kernel, and heals."""
 
 from __future__ import annotations

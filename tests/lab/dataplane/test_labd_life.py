@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """labd's life: it starts or says what is missing, and nothing of it outlives any of its processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pair of node kinds, real packets, and the source address that the far end sees."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every primitive that planes are made of does in the kernel what it says, and what cannot be is said."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows pod is reprogrammed: its established connections end, at the ends and in the way that the node is made for.
 
 On w1 the far end alone is reset and the pod's own socket stalls (calico#10199); on w2 both are reset.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ClusterIP, NodePort, hairpin, refusal without endpoints, source NAT by mode, and UDP flows that must not stick."""
 
 from __future__ import annotations

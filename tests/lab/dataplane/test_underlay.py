@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is really on the wire and in the kernel: encapsulation, static entries, MTU, and changing the VNI."""
 
 from __future__ import annotations

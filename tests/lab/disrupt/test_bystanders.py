@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other people's pods on a lab keep their network, or get it again, when a node's HNS network is made anew."""
 
 from __future__ import annotations

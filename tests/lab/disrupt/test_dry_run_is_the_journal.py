@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dry run of the disruptive tests describes, in order, what a real run of them journals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node that is deleted while a run uses it: what was on it is NOT_RUN with that reason, at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a disruptive test leaves unready keeps the next one from beginning, as the report says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dry run of the suite prints every change that it would make on a cluster, and makes none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exclusive tests on a lab: pods that one has replaced are found again, and two runs at once keep apart."""
 
 from __future__ import annotations

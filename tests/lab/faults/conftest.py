@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every fault as a user meets it: injected from outside, felt by commands run in pods, gone when it is healed.
 
 The kernel tests next door show each mechanism; these show that one lab, put together, obeys its control socket and its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with the API server, as its clients meet it: it refuses, is away, or says nothing any more."""
 
 from __future__ import annotations

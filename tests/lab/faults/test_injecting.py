@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults are injected and healed from outside, by control socket and command, and refused where they are wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with kubelets and containers: restarts, pods that nobody takes note of, pulls without end."""
 
 from __future__ import annotations

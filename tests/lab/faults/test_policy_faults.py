@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with policy and with Felix, as pods feel it: not before, during, and not after."""
 
 from __future__ import annotations

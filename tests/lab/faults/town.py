@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab with the pods by which faults are felt."""
 
 from __future__ import annotations

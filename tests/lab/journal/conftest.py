@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small lab, and a run's way of changing it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run lock's patience, for tests that lose it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a living run's open change may have lost is not decided, and is said to be that run's; nothing else excuses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A journal that somebody forged is refused by name and left alone, changes nothing, and stops no run.
 
 Who has the role ``edit`` writes ConfigMaps in the namespace that runs share, and reads uids; it cannot mark nodes,

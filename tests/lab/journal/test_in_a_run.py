@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run leaves a user's edit alone and writes no secret anywhere; the janitor touches only what is ours and dead."""
 
 from __future__ import annotations

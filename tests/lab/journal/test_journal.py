@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run changes beyond its namespaces is written down first, and put back exactly, except what others changed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs on one cluster: one holds the run lock, the other waits, stops, or takes over what is stale."""
 
 from __future__ import annotations

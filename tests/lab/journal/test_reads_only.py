@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only says something sends no write and no exec, whatever else it is told and whatever dead runs have left."""
 
 from __future__ import annotations

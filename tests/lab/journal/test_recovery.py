@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose changes are put back: those of runs that are dead, by whoever holds the run lock, or no run begins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tiers of a run: made with their policies, edited, removed after them, and cleared up when their run is dead."""
 
 from __future__ import annotations

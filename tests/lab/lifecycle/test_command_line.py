@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the ``hybridlab`` command refuses, and how it says so: one clear line, a documented exit code, nothing begun."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab that is ended, or loses a process, before it is ready, and one that is asked to end twice."""
 
 from __future__ import annotations

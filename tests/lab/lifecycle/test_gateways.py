@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run on a lab behind a company's proxy, and on one whose API refuses a fifth of all requests."""
 
 from __future__ import annotations

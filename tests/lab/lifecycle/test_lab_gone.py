@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run whose lab dies, or that is cancelled, ends soon: with a report of what it had decided, and no processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab on an ordinary login: its own open files, those of the programs in its pods, and a machine that has too few."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start a lab as an ordinary user from a test that runs as root.
 
 Needs an interpreter outside any home (one that the ordinary user can execute) of the same Python version as this

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With host-local pods have addresses of their node's podCIDR, which is routed, and Calico's IPAM has no block."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On l2bridge networks pods' packets cross the underlay as they are; a plane that hides them is found out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The world of the golden tables in real namespaces: the pods of its Windows node, and everybody who sends to them.
 
 Policy goes from objects through the graph and a node's own policy source to the data plane, as a Felix brings it there;

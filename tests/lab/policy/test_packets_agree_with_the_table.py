@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets agree with the golden tables: 60 cases laid into a lab, on a Windows and on a Linux node.
 
 At least one case of each class that packets can show, the others by chance from a fixed seed; of each case 24

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs with four and with eight workers keep to their exec budget: shown from the intervals that they recorded."""
 
 from __future__ import annotations

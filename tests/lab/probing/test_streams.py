@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams between pods of a lab, through its API: what the judge sees at both ends of what happens on the way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab with one ServiceAccount per role of manifests/rbac, and runs of the suite as each of them."""
 
 from __future__ import annotations

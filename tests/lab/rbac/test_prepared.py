@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run in namespaces that the cluster's owner has prepared, with the rights of its own role, leaves nothing in them.
 
 What is not prepared, or not empty, is refused in one line before anything is touched.

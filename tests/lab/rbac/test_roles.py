@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The suites run with exactly the rights of manifests/rbac, and say what they lack and what that costs."""
 
 from __future__ import annotations

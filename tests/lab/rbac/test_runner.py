@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``calico-conformance kubeconfig`` makes a user with the suite's rights, and prints nothing of who made it."""
 
 from __future__ import annotations

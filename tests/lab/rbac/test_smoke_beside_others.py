@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--smoke`` beside what others do, with the judge's own patience, on a lab as slow as a real cluster: soon, not red.
 
 ``make check-roles`` runs it.  The bounds are what a user may be asked to wait for a first look.

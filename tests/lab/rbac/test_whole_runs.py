@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The field guide's three commands and a restore under each role, as a user of a real cluster gives them.
 
 Every test runs, with the judge's own patience, on a lab as slow as a real cluster.

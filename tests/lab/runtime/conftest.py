@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lab of one Linux and one Windows node, labd's runtime, and containers in it.
 
 One labd serves all tests of a module; every test starts containers of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Life of containers: start, end, logs, files, and that nothing of a stopped one goes on."""
 
 from __future__ import annotations

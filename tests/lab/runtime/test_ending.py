@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers that are asked to end: what they do until their grace is over."""
 
 from __future__ import annotations

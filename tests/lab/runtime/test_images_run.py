@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers of the known images do over real packets what the real ones do."""
 
 from __future__ import annotations

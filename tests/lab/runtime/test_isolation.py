@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod can neither read nor write the user's files, and reaches no process but its own.
 
 Files are planted where a user has them: in a directory like a home, in the checkout, beside the interpreter.  A program

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How pods resolve names: their hosts file, options of their resolver, several nameservers, aliases."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cyclonus' pods run as that tool makes them, on both operating systems, and its probes say what policy says.
 
 Pods, Services and probes are written anew after what mattfenwick/cyclonus generates (pkg/connectivity/probe): for each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods of probing are compared within one run only, and nothing that was not counted is added up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``calico-conformance`` reads, judges and compares reports, with the exit codes of a run."""
 
 from __future__ import annotations

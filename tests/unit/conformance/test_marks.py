@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks check what they are told when a test file is imported."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting asks often enough, keeps every answer, and believes only agreement; shown on a clock that costs no time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The far end of a Protocol's calls, for tests of who makes them: remembers every call and answers as told."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seams pass messages on as taps leave them."""
 
 from __future__ import annotations

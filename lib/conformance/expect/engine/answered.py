@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who answered: a connection counts for a path only if a backend gave the answer, wherever the answer can say so.
 
 The suite's echo servers always say which pod they are: an answer without a name, where one of them is asked, is another

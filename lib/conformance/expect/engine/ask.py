@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asking until everything is decided: attempts begin at a cadence while older ones wait, and are heard as they end.
 
 Knows when to ask; what the answers mean is :mod:`conformance.expect.engine.decide`'s to say.

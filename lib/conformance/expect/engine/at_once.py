@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several things that take their time, done at once: in a thread each, and told in the order they were named in."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deciding paths: what the attempts seen so far say of each one.  Pure: no clock, no prober, no text for people.
 
 **Closed.**  Among a path's attempts, in the order in which its agent began them, there is a row of time-outs: at least

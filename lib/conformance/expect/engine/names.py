@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where names of targets led: a verdict about a path means nothing when its name led elsewhere, or nowhere."""
 
 import ipaddress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who connects to whom: the forms in which tests name pairs of a client and a target, and the pairs they mean."""
 
 from collections.abc import Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What to do about a path that is not as it is to be: where to look first.  Builds text from its arguments alone."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nodes have for each other's pods, where a path between them is shut: routes, forwarding, VNI and port."""
 
 from collections.abc import Mapping

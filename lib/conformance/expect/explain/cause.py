@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What wrong paths have in common, in words that begin a first line: ``windows-2019 does not enforce the policy``.
 
 It names nodes and no pods, so that claims that fail of the same say the same.

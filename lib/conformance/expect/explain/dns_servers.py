@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why names do not resolve, or late: what a pod hears from its resolver's server and from each DNS pod, given time.
 
 It decides nothing.  It is asked when an expectation about a name has failed, so that the message can tell a server that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a failed expectation says: a first line that is enough at 3 a.m., then why, what was seen, what to do.
 
 Builds an :class:`Explanation`, or text, from its arguments and nothing else; at most twelve lines, everything longer is

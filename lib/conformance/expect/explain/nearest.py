@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What lies nearer than the path that failed: what its nodes lack for each other's pods, or what closes a backend.
 
 A Service whose backend is closed by its own address is no matter of Services alone: a policy that stays, or the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happened at both ends of streams, on one time line.  Builds text from its arguments and nothing else."""
 
 from collections.abc import Sequence

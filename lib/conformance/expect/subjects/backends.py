@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about who answers behind a Service: each of its backends, and nobody else."""
 
 import math

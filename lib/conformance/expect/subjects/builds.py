@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Windows builds and container runtimes a Calico version lists, as its requirements page of that version says."""
 
 from dataclasses import dataclass

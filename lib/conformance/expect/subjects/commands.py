@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's literal commands, checked against structured attempts on the same path.
 
 The attempt gives the verdict.  The command's exit code and output must agree with it: a command that gets through

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about connections that are open while something changes.
 
 Windows pods may lose theirs (and must get a new one); Linux pods must keep theirs.  ``begin`` opens the streams before

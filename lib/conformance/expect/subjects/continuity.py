@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about what holds all the while that something happens, and not only before and after it."""
 
 import math

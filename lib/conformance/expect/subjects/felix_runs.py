@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does Felix run on nodes?  Where it does not, nothing is programmed there, and whatever fails there fails of that."""
 
 from collections.abc import Callable, Mapping, Sequence

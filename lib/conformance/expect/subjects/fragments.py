@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about what fits into no packet: it is sent in several, and the receiver's system puts it together.
 
 Datagrams are sent without Don't Fragment and answered shortly, so that each path is judged by itself.  UDP hands over

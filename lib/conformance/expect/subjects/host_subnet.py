@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom servers in nodes' own network see of Windows pods, on a port that is free there: the node, or the pod."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about issues that can happen: they did, or they did not although something shows that they could."""
 
 from collections.abc import Callable, Sequence

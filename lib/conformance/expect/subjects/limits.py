@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that Windows leaves out, each about a port of its own of the same servers, so that several share a change.
 
 The friend is whom a rule lets in, the stranger whom it keeps out; Linux servers are the control.  Beside each port

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NodePorts between nodes: a firewall that closes their range is told from a NodePort that does not work.
 
 Security groups, network security groups and host firewalls often admit no NodePorts from node to node.  A Linux

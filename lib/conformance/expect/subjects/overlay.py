@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does the overlay pass between nodes?  And if not: is it the network between the nodes, or what carries pods?
 
 Paths within a node and the nodes' own addresses are controls, and so is what each node has for the other one's pods:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Backends on a Windows node without an overlay, and what comes to them with that node's own address.
 
 Felix puts an ACL before all policies of an endpoint that lets in every address of its node (projectcalico/calico

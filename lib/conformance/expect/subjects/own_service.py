@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods that reach themselves through their own Service, where it is known that their node lets them."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about what a web server says, not only that it answers."""
 
 from collections.abc import Sequence

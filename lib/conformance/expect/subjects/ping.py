@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about ping within the cluster and beyond it, as the systems' own commands tell it.
 
 Only a line that tells a reply counts (``Reply from ADDRESS: bytes=``): Windows' summary does not, since "100% loss"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about pods' first seconds, before Felix has programmed them, and about who reaches them all the same."""
 
 from collections.abc import Sequence

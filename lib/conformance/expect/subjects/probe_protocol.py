@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The agents by which everything is judged keep to their protocol in this cluster's pods, before anything is judged."""
 
 from collections.abc import Callable, Sequence

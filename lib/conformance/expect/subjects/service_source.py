@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom a server sees when a Windows pod comes by ClusterIP, and what a policy that names that pod makes of it.
 
 Without direct server return kube-proxy rewrites the source: in an overlay to its ``--source-vip``, which on Calico is

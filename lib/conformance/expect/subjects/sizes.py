@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about the size of packets: the largest datagram that passes whole, and whether larger ones vanish.
 
 Datagrams are sent with Don't Fragment and answered shortly, so that each path is measured by itself.  Above the largest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The standing watch: what paths that no test touches answered all through a run, and what that says of policy.
 
 Who holds the run asks them (:mod:`conformance.watch.standing_watch`); here they are judged, once all tests have ended.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations about long-lived connections, watched at both ends: survives, resets.
 
 A stream that does not open, or an agent that breaks, is never a verdict about resets: ControlBroken, ProbeBroken.  A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network that nodes stand in: whether paths cross a router, and which do not."""
 
 import ipaddress

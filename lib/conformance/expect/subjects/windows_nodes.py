@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Windows nodes a test about Services' sources is about: by direct server return, by build.
 
 A cluster may mix nodes that can with nodes that cannot; a claim about one kind says nothing when seen on the other.

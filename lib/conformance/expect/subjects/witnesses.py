@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Witnesses that a change took effect: without one, what did not happen after it says nothing.
 
 One that cannot testify raises ControlBroken.

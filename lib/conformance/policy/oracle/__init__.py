@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What policies promise, and what Calico for Windows makes of them: a pure function from objects to verdicts.
 
     world = World(objects)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads fields of objects strictly: what the oracle does not know it refuses, and never passes over.
 
 Every refusal is a UsageProblem that says in one line which object, which field and why.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes of a packet at a pod under policies: allowed, denied, or not said by any document, and by which rule.
 
 Objects in, verdicts out; no clock, nothing read or asked.  The promise is Calico's and Kubernetes' reference; what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies that end Felix on Windows, from v3.29 on: it starts, meets them and ends again, for every pod of the node.
 
 A Pass with ports and a rule with ports in a tier behind it whose highest common port is the highest of both

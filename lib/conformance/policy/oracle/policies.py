@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies and tiers: whom they concern, in which directions, in which order.
 
 Sources: Calico's reference, NetworkPolicy, GlobalNetworkPolicy, Tier and the staged kinds; Kubernetes' reference,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of policies: which packets each is about, and what Windows leaves out.
 
 Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch"); Kubernetes' reference, NetworkPolicy;

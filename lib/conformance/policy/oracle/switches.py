@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the oracle can leave off the API's promise: four departures of Calico for Windows, and releases' defects.
 
 A verdict is asked under a set of switches.  None of them is the promise.  ``WINDOWS`` is what Calico for Windows is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The world that policies speak of: pods, network sets, members of Services and nodes, with what selectors see of them.
 
 Read from objects as the API gives them.  Kinds that decide nothing about policy are passed over; ``World.unread``

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTML file per run, for people: opened from disk, without network, framework or plotting library.
 
 Made from ``conformance.json`` alone, so that any report can be shown again.  Everything that a cluster named (pods,

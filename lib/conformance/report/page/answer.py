@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page's first line: what the run found, and whether that is good."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small drawings as SVG, made by hand: static, sharp in print, a few hundred bytes each."""
 
 import math

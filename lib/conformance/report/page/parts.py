@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the page shows of a claim's results: a row for each, the worst first, with pairs together that agree."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each section of the page shows, a function for each; the template does the rest."""
 
 import functools

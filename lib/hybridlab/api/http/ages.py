@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times as ``kubectl get`` shows them: ``45s``, ``3m20s``, ``5h``, ``12d``, ``2y31d``."""
 
 from datetime import UTC, datetime

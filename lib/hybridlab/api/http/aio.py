@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """aiohttp, imported without reading the machine's certificates.
 
 aiohttp makes a TLS context for its client when it is imported, which reads every CA certificate of the machine: 50 of

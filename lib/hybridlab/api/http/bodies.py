@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a request brings along: its options and its body, in the forms that are taken."""
 
 from collections.abc import Mapping

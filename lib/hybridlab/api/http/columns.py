@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns that ``kubectl get`` shows for each kind, named and filled as the real server does it (1.34)."""
 
 from collections.abc import Callable, Mapping, Sequence

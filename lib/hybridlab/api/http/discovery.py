@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which groups, versions and resources are served, in the three forms that clients ask for."""
 
 from collections.abc import Iterable, Mapping

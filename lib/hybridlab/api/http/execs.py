@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``kubectl exec``: a command in a container over WebSocket, subprotocols v5 and v4 of channel.k8s.io.
 
 Channels: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 terminal size (ignored); in v5 a message on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTTPS request from its headers to its answer: who asks, may they, which verb, in which form to answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``kubectl logs``: which container is meant, whether it has a log, and the bytes as they come."""
 
 from collections.abc import Mapping

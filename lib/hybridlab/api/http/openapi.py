@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenAPI documents made from the shapes: what ``kubectl apply``, ``explain`` and its validation need.
 
 Descriptions are left out; types, required fields, list keys and patch strategies are there.

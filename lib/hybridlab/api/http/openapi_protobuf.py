@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The OpenAPI v2 document in protobuf, as kubectl asks for it to validate a ``kind: List`` before it sends the items.
 
 Encoded are the definitions, without paths, which no client looks for in this form.  Field numbers are those of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a method and a path mean."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod's readiness, status and restarts in one word each, as ``kubectl get pods`` shows them."""
 
 from typing import Any

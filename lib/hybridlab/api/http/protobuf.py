@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads request bodies in Kubernetes' protobuf encoding; answers are always JSON.
 
 kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others without asking what the server takes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers: JSON bodies, Status objects, and which form of a body a client accepts."""
 
 import uuid

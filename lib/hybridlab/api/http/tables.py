@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects as tables: what ``kubectl get`` prints.  The columns of a kind are in ``columns.py``."""
 
 from collections.abc import Callable, Mapping, Sequence

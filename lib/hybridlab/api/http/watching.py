@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watches over HTTP: one JSON object per line for as long as the client wants."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies in YAML, read and written as Kubernetes does: JSON's data model, timestamps and the like stay text."""
 
 from typing import Any

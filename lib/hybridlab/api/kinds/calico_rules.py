@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Calico's validator refuses in policies (libcalico-go/lib/validator/v3): values, and combinations of them.
 
 Combinations that Felix cannot honour are accepted where Calico accepts them: services beside a protocol or a source,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces, Nodes, ServiceAccounts, ConfigMaps and Secrets: defaults and checks."""
 
 import re

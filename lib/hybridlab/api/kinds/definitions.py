@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CustomResourceDefinitions: defaults, checks, and serving what they define at once.
 
 Structural schemas are obeyed (``schemas/structural.py``); validation rules in CEL and conversion webhooks are not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of metadata that hold for every kind: labels, annotations, finalizers, owner references."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NetworkPolicies, Endpoints, EndpointSlices, Leases, Events, PodDisruptionBudgets: defaults and checks."""
 
 from collections.abc import Iterable, Iterator

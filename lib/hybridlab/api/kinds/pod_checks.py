@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with the values of a pod's spec, alone or as a template."""
 
 from collections.abc import Iterator

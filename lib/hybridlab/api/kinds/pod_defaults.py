@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the server fills into a pod, alone or as a template: only fields that a user may leave out.
 
 Values after the API reference of Kubernetes 1.34.  Nothing that is set is ever changed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pod Security admission: what a namespace's ``pod-security.kubernetes.io/enforce`` label refuses.
 
 Levels privileged, baseline and restricted after the Pod Security Standards (v1.34), with the wording of the real

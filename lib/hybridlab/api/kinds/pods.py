@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods: admission, defaults, checks, what may change later, and graceful deletion."""
 
 from collections.abc import Iterable, Iterator, Mapping

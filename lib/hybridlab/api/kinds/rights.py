@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles and bindings: defaults and checks."""
 
 from collections.abc import Iterable

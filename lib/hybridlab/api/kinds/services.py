@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services: defaults, cluster addresses and node ports, checks.
 
 Addresses and ports in use are derived from the stored Services, so nothing can leak and a dry run reserves nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the verbs ask of a kind; the base class answers for kinds that have nothing particular."""
 
 import re

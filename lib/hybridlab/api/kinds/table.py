@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which strategy each built-in kind has."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of single values that many kinds share, worded as the real server words them."""
 
 from collections.abc import Iterator, Sequence

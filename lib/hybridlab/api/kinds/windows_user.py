@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``runAsUserName`` of Windows containers: ``USER`` or ``DOMAIN\\USER``, with the API server's wording."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deployments, ReplicaSets and DaemonSets: defaults and checks."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fields of Calico's own kinds (projectcalico.org/v3), in the notation of ``kubernetes.json``.
 
 Only the kinds whose wrong fields a user would trip over are closed; kinds of the operator stay open.  Fields after

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the real server words a value that does not fit the Go type of its field.
 
 Its kinds are Go structs; a number where a struct has a string is refused while the body is decoded, before anything

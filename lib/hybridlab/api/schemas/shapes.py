@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks objects against the fields of their kind: unknown and missing fields, wrong types.
 
 The shapes come from ``kubernetes.json`` (made by ``tools/generate_api_schemas.py``) and from ``calico.py``.  Checking

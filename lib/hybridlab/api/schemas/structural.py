@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks custom resources against the openAPIV3Schema of their definition.
 
 Obeys type, properties, additionalProperties, items, required, enum, pattern, lengths, ranges, nullable, default,

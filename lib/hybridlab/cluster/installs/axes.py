@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two axes of an installation: how Calico got onto the cluster, and whose cluster it is.
 
 They are independent, and compared nowhere else: everything that follows from one of them is a field here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's workloads as its operator lays them: operator, typha, node on both systems, controllers, API server.
 
 A manifest installation has no operator, and its workloads are in kube-system, as Calico's manifests have them; where

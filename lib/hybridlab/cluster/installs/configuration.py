@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's own configuration objects: pools, tiers, Felix, BGP and IPAM settings, cluster information.
 
 Filled from the profile, so that they agree with what the data plane gets.  The operator's objects are in

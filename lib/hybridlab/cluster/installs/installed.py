@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is installed on one cluster, for the control plane (``controllers.workloads``) and for Calico."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy's objects on both operating systems, in the shapes that clusters have it on Windows."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes' own workloads: control plane, CoreDNS, kube-proxy on both operating systems."""
 
 from hybridlab.api.contract import Obj

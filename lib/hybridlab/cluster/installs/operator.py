@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the operator says: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and renders."""
 
 import json

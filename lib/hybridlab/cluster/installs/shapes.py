@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the objects of system workloads are put together: containers, pod templates, workloads."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources of pods' addresses, as CNI plugins and planes ask them; those that are built: ``networks.ipam``."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contract of a plane: everything by which one way of carrying pods' packets differs from another.
 
 The rest of the lab asks these questions and never which plane it is.  A plane is a folder of ``networks`` and a line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What routes depend on, read from the API: how nodes announce themselves, IPAM blocks, IP pools."""
 
 import ipaddress

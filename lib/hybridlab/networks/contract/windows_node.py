@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the network has on one Windows node: HNS, the CNI configuration on its disk, what Felix was started with.
 
 Settings get here by two ways, both read when calico-node-windows starts: the environment of Felix, and the CNI

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One IPAM block: which of its addresses are free, and what each of the others is for.
 
 Pure bookkeeping in Calico's own terms (ordinals, attributes, a FIFO of free ordinals); which block a node may take

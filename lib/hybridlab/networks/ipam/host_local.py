@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CNI project's plugin host-local: every node's pods have addresses of its podCIDR; an ``AddressSource``.
 
 It goes round a range and knows no cluster: nothing of it is in the API, and a wish for pools is nothing to it.  Source:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico IPAM: which block a node has, and which address a pod gets; an ``AddressSource``.
 
 Decides as libcalico does, and refuses in its words.  Pure and synchronous; the API objects that say the same are

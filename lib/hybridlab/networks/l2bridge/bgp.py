@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BGP among the nodes of one cluster: which daemons run, who peers with whom, and what each learns by that.
 
 Nothing is spoken on the wire: sessions and routes are those that daemons in these states would have agreed on.  A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BIRD of a Linux node: what its client lists of protocols, by the sessions of the cluster."""
 
 from collections.abc import Callable, Mapping

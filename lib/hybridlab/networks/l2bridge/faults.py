@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can go wrong with BGP and without an overlay alone: daemons, sessions, next hops, the fabric, the host's end."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico without encapsulation: nodes announce their blocks by BGP, and pods' packets travel as they are.
 
 Windows pods are on an l2bridge network; their gateway is the host's own endpoint there.  Who learns which block follows

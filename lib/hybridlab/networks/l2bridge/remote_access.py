@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RemoteAccess of a Windows host: what its BGP cmdlets list, by the sessions of the cluster."""
 
 from collections.abc import Callable, Mapping

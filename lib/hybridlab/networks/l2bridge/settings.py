@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a profile says of l2bridge networks with BGP."""
 
 import ipaddress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's VXLAN overlay: pods' packets travel in UDP between nodes, by tunnels that Felix makes and HNS has.
 
 A VNI gets to a Windows node by ``VXLAN_VNI`` in the environment of Felix and by ``vxlan_vni`` of the CNI configuration;

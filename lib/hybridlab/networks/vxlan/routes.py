@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node's tunnel and routes from what the API says: annotations of nodes, IPAM blocks, pools.
 
 A block of another node is routed only once that node's tunnel endpoint is known, as Felix does.  Pure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands that run inside labd, by the name the image table gives them.
 
 ``build`` collects them; PowerShell and the cluster's DNS server are passed in, because they live in other packages.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes' agnhost: ``pause``, ``connect``, ``netexec``, ``porter`` and ``serve-hostname``, with its source's words.
 
 On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: the program compares with a number that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``birdcl``, the client of the BIRD that a Linux node's calico-node runs."""
 
 import getopt

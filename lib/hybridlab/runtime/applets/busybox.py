@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The small busybox commands that need the pod's network or identity: ping, ip, hostname, and pause."""
 
 import asyncio

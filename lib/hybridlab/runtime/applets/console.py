@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every applet does with its streams: text lines out, and the one sentence for what the lab does not do."""
 
 from hybridlab.runtime.applet import Process

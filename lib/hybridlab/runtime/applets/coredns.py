@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The coredns image: the cluster's resolver, which labd passes in, plus CoreDNS's health and readiness ports."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resolver that a pod's C library has: hosts file, A records, search list, over the pod's own sockets."""
 
 import asyncio

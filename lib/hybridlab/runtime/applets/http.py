@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP/1.x as the emulated clients and servers need it: one request per client connection, plain servers, no TLS."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ICMP echo from a pod, for the ping commands of both systems."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """busybox ``nc -z`` as ``make defconfig`` builds it: whether a TCP port is open.
 
 Messages and exit statuses were measured on busybox 1.35 with its upstream configuration: an open port is named on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """busybox ``nslookup`` of 1.29 and later, which asks the server itself: a short name with every search suffix.
 
 It fails when any of them does not exist, for which manuals recommend busybox:1.28, whose applet is not emulated.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each SERVE_*PORT_<n>.
 
 As test/images/agnhost/porter/porter.go of Kubernetes: HTTP on every TCP port, the value alone as answer to a datagram.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How late programs of Windows hear of a refused TCP connection.
 
 Winsock takes a reset for an accident at first: it sends its SYN again, 500 ms apart, and reports the refusal only when

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All applets of the lab by name, put together once when labd starts."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """busybox ``wget [-q] [-O FILE] [-T SECONDS] URL`` for plain http, as ``make defconfig`` builds it (``-T`` exists)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows' console tools: ping, ipconfig, hostname, and as much of cmd as starts them.
 
 Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, "Destination host unreachable"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``kubernetes-asyncio``: ``python asynchronous.py KUBECONFIG NAMESPACE``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helm's SDK by ``helm-python-sdk``: ``python helm_sdk.py KUBECONFIG NAMESPACE``."""
 
 from __future__ import annotations

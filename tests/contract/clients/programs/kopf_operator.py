@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An operator by ``kopf``, and a custom resource that it handles: ``python kopf_operator.py KUBECONFIG NAMESPACE``."""
 
 from __future__ import annotations

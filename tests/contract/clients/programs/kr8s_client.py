@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``kr8s``: ``python kr8s_client.py KUBECONFIG NAMESPACE``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official Python client, ``kubernetes``, from version 24 on: ``python official.py KUBECONFIG NAMESPACE``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a client's program reports: one line of JSON for each step.
 
 Programs run in environments of their own, so nothing but the standard library is used here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog holds every claim, is loaded with its lines, and decides from facts which claims are about a cluster."""
 
 from __future__ import annotations

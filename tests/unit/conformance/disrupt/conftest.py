@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small cluster in memory whose DaemonSets bring pods back, for disruptions to act on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dry run describes commands that change a node, and what it would journal; it runs none."""
 
 from __future__ import annotations

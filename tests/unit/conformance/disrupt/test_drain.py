@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A drain evicts what comes back elsewhere, waits for budgets and for the pods' end, and refuses what would be lost."""
 
 from __future__ import annotations

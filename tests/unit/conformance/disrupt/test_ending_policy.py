@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that may end Felix is noted before it is made, and removed when Felix ends; what follows is a control."""
 
 from __future__ import annotations

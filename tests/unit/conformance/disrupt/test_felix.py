@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A restart of Felix is over when a new pod is ready and the known-good probe was good; everything less is told."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix as a service of Windows hosts: it is restarted from a HostProcess pod, and back when another process runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the whole cluster shares is changed only where Calico is well, nobody else manages it, and the owner agrees."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kube-proxy on a Windows node starts anew: its pod is deleted, and the next one is waited for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows node's status is empty, or filled, once a Linux node's beside it has been filled three times."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pool of the run's own is made disabled, and whether the API takes another blockSize of it decides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The procedure keeps the documented order, verifies the removal by a read, and lets pods in after every failure."""
 
 from __future__ import annotations

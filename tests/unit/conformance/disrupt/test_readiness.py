@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes and system workloads that were Ready before a disruptive test are so after it, by owner and node."""
 
 from __future__ import annotations

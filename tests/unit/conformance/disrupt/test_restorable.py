@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the suite changes and what it restores are one table: every change fits a row, and every row has its change."""
 
 from __future__ import annotations

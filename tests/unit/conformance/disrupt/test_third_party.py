@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods of other people's DaemonSets that lose their network are named, noted before it, and made anew after it."""
 
 from __future__ import annotations

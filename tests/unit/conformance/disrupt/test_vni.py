@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A VNI is delivered when every node has it: Linux' device, Windows' environment, readiness and CNI configuration."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The story of a VNI: kept and cut off is CONFIRMED, taken with traffic is LIFTED, all else VIOLATED; then put back."""
 
 from __future__ import annotations

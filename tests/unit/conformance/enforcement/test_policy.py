@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test's policy is applied as its manifest says, told of while it is in force, and gone afterwards."""
 
 from __future__ import annotations

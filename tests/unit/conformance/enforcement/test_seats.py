@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seats of worlds: one per covered node and space, made once; a node without them makes no other node's undecided."""
 
 from __future__ import annotations

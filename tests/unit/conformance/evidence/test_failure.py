@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A failing pair brings what its nodes say of it; what cannot be had is one line, in time, and
 never an error."""
 

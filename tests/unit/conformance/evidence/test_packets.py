@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captured packets as people read them: who sends what to whom, inside VXLAN too; what cannot be read stops nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test's transcript has what that test asked, and nothing of what another left under way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations whose answers are scripted, for the tests of what they decide."""
 
 from __future__ import annotations

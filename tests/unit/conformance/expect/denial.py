@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A denial without a change of policy, as the rules about denials are tried on it."""
 
 from __future__ import annotations

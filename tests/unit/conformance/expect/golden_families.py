@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One failure of each family, made by the real expectations over scripts, for their whole texts.
 
 ``python -m tests.unit.conformance.expect.golden_families`` writes golden_families.txt anew; read the difference.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network by script, and pods that ask in it: packets are sent at 0 and again at ``syn_again``, as systems do.
 
 Time passes only while somebody waits for an answer.

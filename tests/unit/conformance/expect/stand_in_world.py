@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster around a test's own pods that answers as the test of a test says."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A prober that answers from a script, a clock that needs no time, and workloads to talk about."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A case names its paths, its reason and its part; a case that cannot be asked is refused."""
 
 from __future__ import annotations

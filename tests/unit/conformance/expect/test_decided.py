@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations say what they decided, path by path: only what is wrong is VIOLATED, and a control decides nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is taken down while expectations are decided: tries by direction, and when a policy change showed."""
 
 from __future__ import annotations

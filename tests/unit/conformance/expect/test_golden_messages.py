@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What failures say, letter by letter: the first line is enough at 3 a.m., the rest says why and what was seen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A limitation is as documented, lifted or neither, each beside a witness; nothing else is taken for one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An open path that another test saw open, and that wavers now, is asked once more at the end of the run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another run's open change explains a lost ping and a dead overlay, and no other result."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that do not resolve in time: the message says whether DNS is slow or silent, and which of its pods."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of many tests become counts by direction and percentiles by operating system."""
 
 from __future__ import annotations

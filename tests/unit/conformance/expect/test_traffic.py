@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An expectation passes only on what it names; a broken control or probe is never a denial."""
 
 from __future__ import annotations

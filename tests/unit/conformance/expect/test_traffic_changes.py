@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A change of policy decides only what was seen open before it, and its removal only what it had closed."""
 
 from __future__ import annotations

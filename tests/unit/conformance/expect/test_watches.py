@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One denial per node and direction is watched: what wears off and what drops first SYNs alone is no denial."""
 
 from __future__ import annotations

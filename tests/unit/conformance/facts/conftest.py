@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fake API server whose objects a test lays down, for facts and preflight."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of BGP on Windows nodes: sessions, the end that is down, what is announced, what a
 dead path lacks."""
 

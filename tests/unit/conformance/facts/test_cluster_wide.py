@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pods that run a cluster are found by labels and owners, whatever a distribution calls them."""
 
 from __future__ import annotations

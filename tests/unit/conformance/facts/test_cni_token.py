@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The token of a CNI plugin has ended, was renewed, or is as young as calico-node."""
 
 from __future__ import annotations

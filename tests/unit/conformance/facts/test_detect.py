@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts are read where they stand, say where that is, and stay unknown when they cannot be read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Direct server return is a fact of each Windows node, and only what kube-proxy was started with there says it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How Felix fares on nodes, for messages, and what the operator says of its components, for the header."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Windows node has of its block is told only while it has no pods."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Components are told with the images that ran, by node; what may not be read is named, and ends nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What IPAM's objects say of a Windows node: its blocks, what they keep back, and where its pods'
 addresses lie."""
 

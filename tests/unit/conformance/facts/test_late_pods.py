@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of pods that never became ready: their status, and only theirs."""
 
 from __future__ import annotations

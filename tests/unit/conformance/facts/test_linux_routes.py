@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes of Linux nodes to Windows nodes' blocks, and by IPIP, as facts."""
 
 from __future__ import annotations

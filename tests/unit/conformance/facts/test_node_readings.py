@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readings of a Windows node tell what the API does not say of it, each once, and what may differ
 between nodes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Windows nodes have no part in says something only where Linux nodes use it."""
 
 from __future__ import annotations

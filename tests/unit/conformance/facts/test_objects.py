@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts from objects name the object and the field; the commands that mend it are those that work on the cluster."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Calico's operator was given and has laid, as facts: as demanded and as rendered, or what is
 there instead."""
 

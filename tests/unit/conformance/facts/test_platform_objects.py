@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What platforms' own objects say of Windows nodes."""
 
 from __future__ import annotations

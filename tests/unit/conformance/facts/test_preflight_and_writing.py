@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preflight gives every reason at once; Calico objects are written through v3, by calicoctl, or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """manifests/rbac: each role grants all that is asked for before its tests run, and is part of the next one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What documents list is looked up by version; what a table does not know decides nothing; every row has a place."""
 
 from __future__ import annotations

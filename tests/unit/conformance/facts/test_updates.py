@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows node's KB number is what something on the node names, and unknown where nothing does."""
 
 from __future__ import annotations

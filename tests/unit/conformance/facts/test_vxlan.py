@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said about the overlay: as announced where nodes and objects agree, what is otherwise
 where they do not."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Environment variables, Calico's images and CNI network configurations are read as upstream writes them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy of others that comes and goes while a path is asked: what it may have closed says nothing of Calico."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of the cluster: which may select some pods, whose they are, and what they excuse."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a run is alive: proved by its lock file on this machine; never assumed, and never read from a clock."""
 
 from __future__ import annotations

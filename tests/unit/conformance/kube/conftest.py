@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the kube tests: a fake API server and a client of it."""
 
 from __future__ import annotations

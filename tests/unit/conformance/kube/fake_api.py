@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small API server on loopback that answers what a test tells it to, exec over WebSocket included."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An HTTP proxy on loopback: CONNECT tunnels and plain requests, with or without credentials."""
 
 from __future__ import annotations

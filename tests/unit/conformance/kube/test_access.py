@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with a kubeconfig or a cluster is said in one line, and as what it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may give a Windows node a second block of addresses is refused, whatever a change declares."""
 
 from __future__ import annotations

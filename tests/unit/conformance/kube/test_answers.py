@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What no API server answers is taken for no answer, no redirection is followed, and answers have an end."""
 
 from __future__ import annotations

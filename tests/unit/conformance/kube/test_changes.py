@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes are signed, described when dry, and never touch what is somebody else's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An exec ends with bytes and an exit code, or as broken with everything that was seen; never in between."""
 
 from __future__ import annotations

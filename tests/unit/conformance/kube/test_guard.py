@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing that reaches beyond the run is changed, and a policy's limit is proved from its selectors."""
 
 from __future__ import annotations

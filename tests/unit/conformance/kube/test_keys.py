@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys and certificates that a kubeconfig or a credential plugin holds never stand in a file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prepared namespaces: which they are, which a run may use, and that nothing beyond them is changed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests and execs take the same proxy, loopback takes none of the environment, and a proxy's failure is named."""
 
 from __future__ import annotations

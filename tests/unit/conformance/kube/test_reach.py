@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A silence of the API server is one for all processes of a run; an interrupted run asks only what clears up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests carry who asks, end in time, are repeated only where that is safe, and fail in words."""
 
 from __future__ import annotations

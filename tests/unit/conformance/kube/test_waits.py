@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits follow the watch, keep what they saw, and give up early where waiting is useless."""
 
 from __future__ import annotations

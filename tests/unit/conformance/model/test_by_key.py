@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values are grouped by their key, in the order in which they come."""
 
 from __future__ import annotations

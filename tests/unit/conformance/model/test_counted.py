@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A count and its noun go together."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images that ran are counted once, with the nodes that ran them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The header says where one version stands for several, and where the suite is not supported."""
 
 from __future__ import annotations

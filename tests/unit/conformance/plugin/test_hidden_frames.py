@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A verdict is reported by the line of the test, a defect of the suite with all its frames."""
 
 import pytest

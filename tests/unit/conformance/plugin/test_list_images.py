@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--list-images`` names what a cluster's nodes need, or what any Windows build needs, as a mirror script reads it."""
 
 from __future__ import annotations

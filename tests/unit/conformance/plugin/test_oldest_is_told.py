@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """While several tests run, the user is told of the oldest of those that still do."""
 
 from __future__ import annotations

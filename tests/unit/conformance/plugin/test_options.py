@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that contradict each other, or have no meaning, end the run with one line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--restore`` and ``--janitor`` refuse options that contradict them, and touch nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the table are made of fixtures that there are, of the types that their classes ask for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes and facts for tests of placement and pods."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The DNS pods that are asked by their own addresses are those that are Ready."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The DNS domain is what CoreDNS serves, wherever its configuration is."""
 
 from __future__ import annotations

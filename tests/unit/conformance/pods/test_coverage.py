@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every Windows build is covered, even above the cap; of Linux the most unlike nodes; more up to the cap."""
 
 from __future__ import annotations

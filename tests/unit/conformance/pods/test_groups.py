@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups give the pairs that a path needs; each node of a pair is told apart."""
 
 from __future__ import annotations

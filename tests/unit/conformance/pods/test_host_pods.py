@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host pod is made once per node and found again when it changed; where none may run, why and a remedy are told."""
 
 from __future__ import annotations

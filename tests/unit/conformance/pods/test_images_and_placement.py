@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pod gets an image for its node's build and a node that takes it; a cluster that is too small says so."""
 
 from __future__ import annotations

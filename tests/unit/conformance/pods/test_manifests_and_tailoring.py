@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manifests hold what Windows and Linux pods need, and tailoring pins them to a node with its image."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a worker made is removed, also when not everything in it could be made."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a new pod's first action ended decides what is said; its end is no fault of the pod."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Newcomers come together, one with the guests' label and one without it, and go as they came."""
 
 from __future__ import annotations

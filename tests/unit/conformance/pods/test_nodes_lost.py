@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that die in mid-run: what tells so, what does not, and when it is no one else's doing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services that come in front of pods go again, in the midst of a test and at its end."""
 
 from __future__ import annotations

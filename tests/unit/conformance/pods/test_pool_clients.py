@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Linux pod asks for each pool that no other pod has an address of; where there is one pool nothing is asked."""
 
 from __future__ import annotations

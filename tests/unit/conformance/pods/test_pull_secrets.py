@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pull secrets are created and never patched: a PATCH answers with the Secret, so who may patch reads every one."""
 
 from __future__ import annotations

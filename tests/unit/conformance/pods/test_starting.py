@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A crashing container of the suite's own is no word about the cluster; the first line names it and how it ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server that is to be unready is asked for with a gate, and waited for until its containers are ready."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods are deployed once, when first asked for, on the nodes that their paths need; an error concerns only who asks."""
 
 from __future__ import annotations

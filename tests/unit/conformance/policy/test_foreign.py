@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a policy of others could do to a way: surely, may, or not; a wrong answer hides a defect or makes one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The labels that Kubernetes and Calico add are among those that selectors see."""
 
 from __future__ import annotations

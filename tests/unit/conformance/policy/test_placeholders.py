@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy's blanks are filled with what a test names, or the test is told what is wrong with them."""
 
 from __future__ import annotations

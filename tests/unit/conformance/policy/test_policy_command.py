@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``calico-conformance policy``: who reaches whom, and why; bad input is one line; the documented examples are true."""
 
 from __future__ import annotations

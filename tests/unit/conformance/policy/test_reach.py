@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who reaches whom at which ports, per column, and which input is refused."""
 
 from __future__ import annotations

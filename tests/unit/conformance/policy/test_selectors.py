@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge's own reading of selectors: three answers, by Calico's language and by Kubernetes'."""
 
 from __future__ import annotations

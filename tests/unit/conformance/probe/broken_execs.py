@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways in which an exec of an agent breaks, each a conversation that the fake API server holds in its place."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the probe tests: a fake API server whose execs are scripts; ``tests/contract/prober`` has real agents."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No way of breaking ever becomes a verdict: each is named; those that pass are in ``tests/contract/prober``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod that is not the one that it was explains what broke, and is no fault of the probe."""
 
 from __future__ import annotations

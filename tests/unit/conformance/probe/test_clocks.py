@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An agent's clock is placed on the suite's by what was asked before and heard afterwards, no more surely than that."""
 
 from __future__ import annotations

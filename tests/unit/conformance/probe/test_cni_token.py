@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Of a token only its end leaves the host, wherever in its payload that stands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking into a host gives facts or ProbeBroken: ConvertTo-Json is understood, and no silence is taken for "none"."""
 
 from __future__ import annotations

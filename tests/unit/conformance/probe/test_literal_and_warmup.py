@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literal commands run in the pod's main container; warming up waits for answers and decides
 nothing."""
 

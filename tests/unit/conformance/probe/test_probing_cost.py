@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What workers used is added up per node, and what was in use at once is read from the intervals of all of them."""
 
 from __future__ import annotations

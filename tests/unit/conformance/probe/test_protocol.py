@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the suite sends and understands is what the protocol's golden examples say."""
 
 from __future__ import annotations

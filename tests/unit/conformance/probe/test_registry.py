@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registry keys as PowerShell's ConvertTo-Json prints them, one a line, and what the session says
 of itself."""
 

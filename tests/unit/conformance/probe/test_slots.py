@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slots bound what several processes do at once, and a process that dies gives its own back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of runs that never were, claim by claim, for tests of gates and comparisons."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of one test: the worse decision counts, and only what said nothing gives way to a later one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two reports beside each other: worse, better, other builds, other facts, and speed beyond its noise."""
 
 from __future__ import annotations

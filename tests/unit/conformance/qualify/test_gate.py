@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gate passes what is acceptable and names everything else, for each Windows build; a lab never qualifies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of real runs on labs, and what comparisons, gates and reruns say of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waivers and attestations that cannot be used are refused in one line, before anything is touched."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JUnit files say what the run says: a word for each verdict, all of a failure's text, and what nobody heard of."""
 
 from __future__ import annotations

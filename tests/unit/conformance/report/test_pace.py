@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The time that is left is told from an earlier run's durations and the speed of this one."""
 
 from __future__ import annotations

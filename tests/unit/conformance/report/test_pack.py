@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One archive of a run: what was planted as secret, or as a path of this machine, is nowhere in it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a run: what a cluster named is escaped, it tells all that the report has, and it needs no network."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One verdict per claim by precedence, exit codes, the matrix, attachments, bundles, and the HTML page's errors."""
 
 from __future__ import annotations

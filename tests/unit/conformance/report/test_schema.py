@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """conformance.json is as docs/schema describes it: reports that are kept fit, and its page names every part."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims are counted by the same words in every output, and one cause behind several claims is said once."""
 
 from __future__ import annotations

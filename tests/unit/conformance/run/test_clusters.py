@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the plugin itself makes of a cluster: room for workers, the version to judge by, the kind of evidence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several processes of a run do once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target beyond the cluster is an option, or what a lab of the run's own says when it is ready."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run's own lab is waited for, its end is explained, and it never outlives the run."""
 
 from __future__ import annotations

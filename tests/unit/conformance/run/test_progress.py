@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line about a wait is told when the wait is long, and the next wait for the same begins anew."""
 
 from __future__ import annotations

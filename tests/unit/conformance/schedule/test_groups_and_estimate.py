@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The header says what cannot be decided by its reason, and a plan what it takes; both before anything is done."""
 
 from __future__ import annotations

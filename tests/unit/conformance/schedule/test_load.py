@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of a machine that has much to do, and how far behind it was."""
 
 from __future__ import annotations

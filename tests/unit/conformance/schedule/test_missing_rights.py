@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dry run says what would not run, and names every right that is missing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which turns of the gate may overlap, who waits for whom, and that nothing stays locked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said about images on the command line and in the images file is read, or refused in one line."""
 
 from __future__ import annotations

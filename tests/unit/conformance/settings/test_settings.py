@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timings carry units, overrides are checked to the line, and every setting says what it means."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What killed processes left on a cluster is removed at the end of their run, and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a worker changed counts as put back when nothing is left, no foreign value is in the way, and traffic flows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was changed through Calico's API server is put back although that server is away, where it stores it."""
 
 from __future__ import annotations

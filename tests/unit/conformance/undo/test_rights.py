@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Before anything is put back, the user is asked for what these changes take; each missing right is one line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """After a restore, Services are asked from the nodes that were disrupted, and revived where their network is new."""
 
 from __future__ import annotations

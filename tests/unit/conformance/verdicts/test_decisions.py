@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decisions name nodes and Windows builds, and the verdict that counts most is a pair's, and a build's."""
 
 from __future__ import annotations

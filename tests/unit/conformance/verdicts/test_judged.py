@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A result is made of what was decided: on each build that the claim is about, and of nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one exception or one path says of a claim."""
 
 import pytest

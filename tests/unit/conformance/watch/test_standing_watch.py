@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The test that judges a standing watch ends it, and hears what it has kept beside the run's turns."""
 
 from __future__ import annotations

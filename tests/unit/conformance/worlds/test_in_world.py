@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A world is decided cell by cell: what differs from what the oracle says is told with the rule, if it is so again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real API server over HTTPS on 127.0.0.1, in the test's event loop or in a thread, and a kubelet made of scripts."""
 
 from __future__ import annotations

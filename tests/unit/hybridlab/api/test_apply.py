@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server-side apply: who owns which field decides what an apply may change and what it removes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """projectcalico.org/v3 and crd.projectcalico.org/v1 are two views of one store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong objects are refused with the path of what is wrong; good ones get their defaults."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies that are no object of their kind are 400, in the words of the real server; YAML is as good as JSON."""
 
 from __future__ import annotations

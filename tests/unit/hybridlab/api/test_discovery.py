@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is served is discoverable in every form, and follows the settings and CustomResourceDefinitions."""
 
 from __future__ import annotations

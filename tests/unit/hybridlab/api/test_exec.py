@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """exec over WebSocket: output, stdin and its end, exit status, and what it says when nothing can be run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An informer's cache equals the cluster, also after its watch broke."""
 
 from __future__ import annotations

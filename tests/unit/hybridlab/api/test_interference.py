@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults reach requests over HTTPS and never the components inside; the audit counts what came in."""
 
 from __future__ import annotations

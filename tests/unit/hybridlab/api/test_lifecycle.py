@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects end as they should: grace, finalizers, owners and dependents, namespaces with their content."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs: which container, which part of its log, and why there is none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds that Kubernetes has and the lab has not are refused by name; those that clients list by habit are empty."""
 
 from __future__ import annotations

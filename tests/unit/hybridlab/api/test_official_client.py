@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official Python client reads everything the server writes, with its models validating."""
 
 from __future__ import annotations

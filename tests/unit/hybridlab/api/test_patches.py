@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The three patch types change what they say and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each control of Pod Security admission refuses what it is about, in the plugin's words."""
 
 from __future__ import annotations

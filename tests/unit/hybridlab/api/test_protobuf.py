@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies in protobuf, as kubectl sends them, become the objects that JSON would have been."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Booleans of a query mean what they mean to a real server, whatever spelling a client has for them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is known, and who may do what, as RBAC and the token table say right now."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binding, eviction, scale, and what is said of subresources that the lab does not have."""
 
 from __future__ import annotations

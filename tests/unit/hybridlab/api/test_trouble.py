@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When something goes wrong inside the server, the client is told, or cut off; never left with half an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Create, read, replace, patch, delete and list over HTTPS answer as a Kubernetes API server does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A watch delivers every change once, in order, from where the client says."""
 
 from __future__ import annotations

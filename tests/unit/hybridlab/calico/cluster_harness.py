@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Calico over a real API in the process and a recording data plane."""
 
 from __future__ import annotations

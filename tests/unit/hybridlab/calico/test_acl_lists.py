@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows endpoint's ACL list: what is in it, when it is given anew, and who learns of it."""
 
 from __future__ import annotations

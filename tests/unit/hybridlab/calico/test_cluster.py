@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico put together: objects, IPAM, CNI and Felix agree with each other and with the API."""
 
 from __future__ import annotations

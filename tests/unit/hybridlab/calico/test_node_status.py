@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """calico-node fills the CalicoNodeStatus of its own node, at once and each period, and no other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies and their changes reach the data plane of the nodes that have their pods, and no others."""
 
 from __future__ import annotations

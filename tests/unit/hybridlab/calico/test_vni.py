@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A changed FelixConfiguration makes Felix start again; a Windows node's VXLAN device has its HNS network's VSID."""
 
 from __future__ import annotations

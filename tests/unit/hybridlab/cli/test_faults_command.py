@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``hybridlab faults``: a kubeconfig is taken on either side of what is to be done, and ``heal all`` heals all."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Set-up: what a machine lacks is said at once in its own words, and libnftables is fetched without root."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a machine lacks is said before anything is installed."""
 
 from __future__ import annotations

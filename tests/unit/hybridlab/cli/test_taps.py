@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test gives a lab its taps; the command gives it none."""
 
 from __future__ import annotations

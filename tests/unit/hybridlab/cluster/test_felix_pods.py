@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Felix that cannot start with its pod says so; nothing of it is lost in silence."""
 
 from __future__ import annotations

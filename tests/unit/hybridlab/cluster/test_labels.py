@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """System pods are found by the labels that the operator gives them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Labs of one user side by side: each keeps its directory."""
 
 from __future__ import annotations

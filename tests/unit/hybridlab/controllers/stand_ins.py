@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster for the tests of controllers: the real API in memory, and stand-ins below the kubelets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Environment, arguments and volumes as a kubelet works them out."""
 
 from __future__ import annotations

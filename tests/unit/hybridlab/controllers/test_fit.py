@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the scheduler's filters say, word for word."""
 
 from __future__ import annotations

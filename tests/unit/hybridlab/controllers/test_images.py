@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Windows builds run which images, and what containerd says when none does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod's life on its node, seen through the API as kubectl would."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the data plane is told about a machine."""
 
 from __future__ import annotations

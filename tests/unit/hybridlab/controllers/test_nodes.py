@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node objects say what a real kubelet of that system would say."""
 
 from __future__ import annotations

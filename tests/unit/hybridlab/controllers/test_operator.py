@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's operator renders anew what FelixConfiguration and Installation change, and undoes what others change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods whose node is gone are removed, and a namespace with one ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Phase and conditions of a pod, from the states of its containers and its restart policy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kube-proxy and DNS make of a Service's rarer fields, and portmap of a pod's host ports."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deployments, DaemonSets, Services and budgets over the real API with stand-in nodes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the resolver answers, without sockets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pid 1's duty, in a process of the test's own, because it collects every child there is."""
 
 from __future__ import annotations

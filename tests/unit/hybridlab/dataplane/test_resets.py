@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whoever ends connections waits for those that can answer, and for no other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules as nft text, where the text itself is the point; that the kernel takes them: tests/lab/dataplane."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table changed by difference: only what differs is sent, in an order without a gap, split when it must be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab that faults are injected into: Calico over a recording data plane, with a gate for the zone."""
 
 from __future__ import annotations

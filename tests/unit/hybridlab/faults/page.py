@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page docs/faults.md, written from the lab's own catalogue of faults.
 
 ``python -m tests.unit.hybridlab.faults.page`` writes the page anew.

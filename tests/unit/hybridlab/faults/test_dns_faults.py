@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of the cluster's DNS: silent, slow, wrong, and other search lists; on the nodes that are named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every fault: put in place, read back from the true state, and healed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the injector refuses, and what it does not believe without evidence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of requests, execs and containers: how they answer, what undoes them, what is said of what is not there."""
 
 from __future__ import annotations

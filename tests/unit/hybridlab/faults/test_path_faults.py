@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of paths between pods: packets dropped, wrong routes and devices, Services, source addresses."""
 
 from __future__ import annotations

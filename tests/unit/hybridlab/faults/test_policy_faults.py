@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of policy: not enforced, or late; on the node that is named."""
 
 from __future__ import annotations

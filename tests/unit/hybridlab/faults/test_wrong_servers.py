@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services that a node lost, and pods with neighbouring addresses, of which another one answers."""
 
 from __future__ import annotations

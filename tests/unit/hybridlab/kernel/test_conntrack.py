@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entries of the connection table are told as the kernel wrote them, and those that are not asked for not at all."""
 
 from __future__ import annotations

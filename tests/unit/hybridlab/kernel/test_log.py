@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's log is bounded: a message is counted after the tenth time, and no log grows beyond its size."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's processes take the open files they need, give programs the login's limit, and say what is too low."""
 
 from __future__ import annotations

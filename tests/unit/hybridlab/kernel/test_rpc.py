@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Protocol's calls over a channel: the implementation gets what the caller gives, and errors say which call."""
 
 from __future__ import annotations

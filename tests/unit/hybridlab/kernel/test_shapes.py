@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's shapes survive the way over the socket, and a wrong one is refused with the place."""
 
 from __future__ import annotations

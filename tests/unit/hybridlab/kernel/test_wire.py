@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The line between the cluster and labd: calls, errors, descriptors, events, cancellation, and its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who has a session with whom, what each node learns and lays, and what RemoteAccess of a Windows host lists of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes and HNS objects of a BGP cluster are those of tests/golden/bgp, whose README says where they are from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What birdcl of a Linux node lists follows the sessions of the cluster."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """host-local: which addresses of its podCIDR a node's pods get, and what the cluster's objects say of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IPAM: which addresses a node's pods get, what Windows keeps back, and how it refuses."""
 
 from __future__ import annotations

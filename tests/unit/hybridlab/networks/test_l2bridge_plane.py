@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What l2bridge networks make of a pod, of Services and of Calico's objects, and what they refuse."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between two subnets blocks are known by the routers that stand between them, and by nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What VXLAN makes of a pod, a Windows node and the source that Services show."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes from what the API says: borrowed addresses, tunnels that are not known yet."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's NetworkPolicy and GlobalNetworkPolicy: order, actions, scope, and every match."""
 
 from __future__ import annotations

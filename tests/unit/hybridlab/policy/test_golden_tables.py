@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's policy code gives what Calico's own gave: lists, verdicts of both systems, panics, and edits that stay.
 
 The tables and where they come from: tests/golden/windows-policy/README.md.

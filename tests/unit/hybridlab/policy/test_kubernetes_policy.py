@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kubernetes NetworkPolicy: who reaches whom under each shape of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Variants of the classes in which Calico's policy code surprises: what must hold for all names of policies,
 for all orders and words in which they are told, and cases of our own whose answers follow from Calico's code.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico's selector language: what matches, what the canonical form is, and how a wrong one is refused."""
 
 from __future__ import annotations

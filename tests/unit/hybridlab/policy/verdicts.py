@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small world of pods and policies, and what the programs rendered for them decide about a packet.
 
 The decision is made from the data plane's own shapes (programs and IP sets), by a reading of their documentation that

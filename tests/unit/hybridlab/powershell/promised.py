@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The PowerShell commands that docs/lab.md promises, read from the lab's own registry.
 
 ``python -m tests.unit.hybridlab.powershell.promised`` writes the page's section anew.

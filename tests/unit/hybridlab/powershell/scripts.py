@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs scripts in the emulated PowerShell, in this process, beside three ports of 127.0.0.1."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The emulated PowerShell answers as a real one or refuses by name, and never otherwise (golden/README.md)."""
 
 from __future__ import annotations

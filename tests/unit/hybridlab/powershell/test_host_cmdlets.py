@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The PowerShell one-liners that look into a Windows host, against a host that is known."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/lab.md promises the PowerShell commands that the lab has, each with its parameters, and no others."""
 
 from tests.unit.hybridlab.powershell.promised import section, written

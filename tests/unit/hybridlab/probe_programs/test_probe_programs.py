@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab's Windows probe programs speak the protocol, and only for files that are recorded."""
 
 from __future__ import annotations

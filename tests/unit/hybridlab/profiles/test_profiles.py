@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles load typed, and what cannot be is refused with the place where it stands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Applets without a lab: their sockets are this machine's, on 127.0.0.1 only, and their streams are buffers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ICMP echo of the ping commands."""
 
 from __future__ import annotations

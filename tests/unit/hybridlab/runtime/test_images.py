@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The image table answers as registries and kubelets do."""
 
 from __future__ import annotations

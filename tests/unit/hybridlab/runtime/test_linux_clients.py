@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nc, wget and agnhost connect say and return what the real ones were seen to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``ip``, ``ping`` and ``nslookup`` print what busybox prints, from stand-ins of the network."""
 
 from __future__ import annotations

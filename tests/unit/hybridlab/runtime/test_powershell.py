@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The small PowerShell: language, cmdlets, error texts and exit codes, against servers on 127.0.0.1."""
 
 from __future__ import annotations

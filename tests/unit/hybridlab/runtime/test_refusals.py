@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of Windows hear of a refused connection as late as the lab is told, those of Linux at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Standard input is only taken when asked for, output is whole, and logs are bounded."""
 
 from __future__ import annotations

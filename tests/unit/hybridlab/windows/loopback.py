@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod's network and streams on loopback, for applets that must not know the difference."""
 
 from __future__ import annotations

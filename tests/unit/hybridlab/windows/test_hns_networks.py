@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network keeps the VSID it was made with, also when another VNI is delivered later, until it is removed."""
 
 import pytest

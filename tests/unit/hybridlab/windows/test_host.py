@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Windows host answers from the state it is given, and does what it is told to the right thing only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Windows node decides by itself: DSR and reserved addresses."""
 
 from __future__ import annotations

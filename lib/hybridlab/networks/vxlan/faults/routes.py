@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of what leads to other nodes' pods: routes, forwarding and neighbour entries, the VXLAN device.
 
 Felix lays them otherwise for as long as the fault is there; a Windows node's HNS network then shows the same.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of what carries VXLAN: the underlay drops its packets, or some of them."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of an HNS network's VSID: it follows the VNI, differs from it, or comes back."""
 
 from collections.abc import Mapping

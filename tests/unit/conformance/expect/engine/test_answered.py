@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A connection counts for a path only if, where the answer says whose it is, a backend of the target gave it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When attempts are begun, and how much work it is to decide by them; what they decide is in test_soundness.py."""
 
 from __future__ import annotations

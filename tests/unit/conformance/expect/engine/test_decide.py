@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a row of time-outs needs to be a denial, attempt by attempt."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths are decided independently: one that leaks, one that cannot be asked, and those that are as they should be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine that runs late excuses budgets alone: they are given once more, and little is left undecided for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths may be named as products, singly, or by anything that yields them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever a network does to packets for a while: an open path is never decided as closed, and a closed one is.
 
 The network is a script: every packet is sent at 0 and again at ``syn_again``, and time is the script's.  What is done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A path that loses a part of its connections is not open: what it takes to say that one which wavered is."""
 
 from __future__ import annotations

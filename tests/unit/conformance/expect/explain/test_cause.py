@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What wrong paths share begins the first line and names the node on which it may be, however many they are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A failure carries what its text is made of, so that every output can print it as it needs."""
 
 from __future__ import annotations

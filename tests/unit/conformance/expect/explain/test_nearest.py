@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What explains a failed path better than the path itself: policies before Services, a lost control before a denial."""
 
 from __future__ import annotations

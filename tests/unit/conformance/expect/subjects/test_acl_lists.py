@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is made of ACL lists before and after a change: another one explains a loss, the same one does not."""
 
 from __future__ import annotations

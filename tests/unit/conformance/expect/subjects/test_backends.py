@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Behind a Service every backend answers and nobody else; what one source sees of it is its own decision."""
 
 from __future__ import annotations

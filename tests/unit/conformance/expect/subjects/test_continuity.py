@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds all the while: a path that opens for a moment is told with its seconds, and silence is no denial."""
 
 from __future__ import annotations

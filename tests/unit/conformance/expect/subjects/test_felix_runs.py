@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Felix has to run on every Ready Windows node: what counts as away, what does not, and who is to blame for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server in a node's network sees decides, once Linux pods are heard there; a firewall of the node does not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases about rules that Windows leaves out: who asks whom at which port, and what is expected of each system."""
 
 from __future__ import annotations

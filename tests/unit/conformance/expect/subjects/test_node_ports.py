@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A NodePort range that is closed between nodes is what the cluster lacks; one that is open says nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nodes have is decided node by node, believed when it lasts, and never confirmed where nobody may look."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Only an overlay that is dead while nodes and single nodes' pods are well is said to be blocked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pod's first seconds: an answer of any kind is a leak, a dead client proves nothing, the policy needs a witness."""
 
 from __future__ import annotations

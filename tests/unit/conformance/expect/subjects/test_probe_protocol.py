@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agents that are kept from the servers by a policy of others are told apart from agents that say
 something else."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was read is compared with what a claim says; what could not be read decides nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom a server saw by ClusterIP decides with what a policy made of it; the node is one that the claim is about."""
 
 from __future__ import annotations

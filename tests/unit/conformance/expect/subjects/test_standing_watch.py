@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The standing watch: red with the node and the second for what opens, silent about what the run itself took away."""
 
 from __future__ import annotations

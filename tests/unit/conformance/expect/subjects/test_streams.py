@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What expectations make of streams: lost and back, lost for good, paused, and pods that were not what they seemed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds, source addresses, pages and issues that can happen: each is decided by what the documents say."""
 
 from __future__ import annotations

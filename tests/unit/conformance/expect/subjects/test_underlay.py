@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results about the overlay say whether nodes stood in several underlay subnets; which nodes share one is read."""
 
 from __future__ import annotations

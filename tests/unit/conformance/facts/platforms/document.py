@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/platforms.md from ``clusters/*.yaml``: ``python -m tests.unit.conformance.facts.platforms.document``."""
 
 from __future__ import annotations

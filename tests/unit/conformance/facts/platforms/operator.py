@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calico as its operator renders it from an Installation: DaemonSets, their ConfigMaps and their pods.
 
 After tigera/operator pkg/render/windows.go and pkg/render/node.go at 40788b9b6bef9d94e77b2e0d7a5eed7e17e2364c

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clusters of ``clusters/*.yaml``, served by the fake API server: each is objects as an installation leaves them."""
 
 from __future__ import annotations

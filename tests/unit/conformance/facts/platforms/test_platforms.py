@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is found out about clusters as platforms make them, and the page that says so."""
 
 from __future__ import annotations

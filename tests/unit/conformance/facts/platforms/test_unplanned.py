@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clusters that no installation makes by itself and somebody has all the same: recorded ones, changed in one thing."""
 
 from __future__ import annotations

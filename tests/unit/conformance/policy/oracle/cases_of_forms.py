@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literal cases of forms that look odd: of selectors, of how they are composed, of ports and of tiers."""
 
 from __future__ import annotations

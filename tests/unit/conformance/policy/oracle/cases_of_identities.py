@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literal cases of who a peer is: several names and terms, labels that Calico adds, values that are empty."""
 
 from __future__ import annotations

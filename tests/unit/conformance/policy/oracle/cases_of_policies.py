@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literal cases of policies: which of them are asked, of which direction, and in which order; tiers and their ends."""
 
 from __future__ import annotations

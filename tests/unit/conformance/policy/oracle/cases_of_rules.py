@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literal cases of rules: whom and what they are about: selectors, networks, ports, protocols and accounts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``--every-probe``: the golden tables by every probe, where a gate takes every fifth."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form of literal cases: a small world, a policy, and what becomes of a packet, by the document that says so.
 
 They say what no case of the golden tables says, and what is not said by any document (``cases_of_policies``,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The golden tables of Calico's own Windows policy code, as cases for the judge's oracle.
 
 Where the tables come from: tests/golden/windows-policy/README.md.  Members of a Service that are not ready are taken to

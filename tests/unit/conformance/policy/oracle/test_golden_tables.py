@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The oracle says what Calico's own code did, in both columns, wherever a document says anything at all.
 
 ``make check-oracle`` asks every probe, and which wrong readings of policy the tables show.

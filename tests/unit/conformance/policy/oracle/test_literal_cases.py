@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the golden tables do not say, literally; and the wrong readings that only these cases notice."""
 
 from __future__ import annotations
