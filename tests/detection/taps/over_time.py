@@ -66,16 +66,22 @@ def before_updates(lab: LabParts, look: Callable[[Any, Any, str], None]) -> None
 
 def made_anew(lab: LabParts) -> None:
     """A pod is not under a policy that was there before, went, and came again."""
+    there = Policies()
     ever: dict[str, set[Any]] = {}
     gone: dict[str, set[Any]] = {}
 
     def tap(keys: Keys, uid: str) -> Keys:
-        left = ever.setdefault(uid, set()) - lab.calico.typha.graph.policies.keys()
-        gone.setdefault(uid, set()).update(left)
-        ever[uid].update(keys)
-        return keys - gone[uid]
+        ever.setdefault(uid, set()).update(keys)
+        return keys - gone.get(uid, set())
+
+    def look(obj: Any, fact: Any, resource: str) -> None:
+        key = there.key_of(obj) if fact is None else None
+        there.take([(obj, fact)])
+        for uid in [uid for uid, keys in ever.items() if key in keys]:
+            gone.setdefault(uid, set()).add(key)
 
     applying(lab, tap)
+    before_updates(lab, look)
 
 
 def taken_labels(lab: LabParts) -> None:
