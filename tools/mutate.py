@@ -87,7 +87,8 @@ def chosen(found: Sequence[Mutation], lines: int, seed: str) -> list[Mutation]:
 
 
 def copy_checkout(target: Path) -> None:
-    """Copy every file that git knows, as it stands in the work tree."""
+    """Clone the checkout, since tests ask git, with every file as it stands in the work tree."""
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(target)], check=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout
