@@ -27,7 +27,7 @@ POD: dict[str, Any] = {
 
 
 def asked_of(host: KnownHost) -> FelixProcess:
-    def run(pod: Any, container: str, argv: Sequence[str]) -> ExecResult:
+    def run(pod: Any, container: str, argv: Sequence[str], change: str = "") -> ExecResult:
         assert container == "felix"
         if list(argv) == READY:
             return ExecResult(1, b"", b"felix is not ready", 0.1)
@@ -91,7 +91,7 @@ def test_a_pod_without_felix_container_and_a_failed_command_are_broken_probes() 
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_command_that_was_cut_may_have_ended_it(asked: bool) -> None:
-    def run(*_: Any) -> ExecResult:
+    def run(*_: Any, change: str = "") -> ExecResult:
         raise ExecBroken("the connection was cut", transport="cut", asked=asked)
 
     if asked:

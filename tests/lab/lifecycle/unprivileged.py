@@ -86,17 +86,9 @@ def _interpreter() -> str | None:
 
 
 def _distributions(root: str) -> list[str]:
-    """Names of the distributions that the lab needs: the suite's own requirements, without the judge's."""
-    judge = {
-        "pytest",
-        "pytest-xdist",
-        "kubernetes",
-        "tenacity",
-        "allure-pytest",
-        "websocket-client",
-    }
+    """Return the distributions that the lab needs: the suite's extra ``lab``, and PyYAML."""
     found: list[str] = []
-    waiting = [name for name in _requirements(root) if name not in judge]
+    waiting = ["PyYAML", *_requirements(root, extra="lab")]
     while waiting:
         name = waiting.pop()
         if name not in found:
@@ -105,12 +97,14 @@ def _distributions(root: str) -> list[str]:
     return found
 
 
-def _requirements(name: str) -> list[str]:
+def _requirements(name: str, extra: str = "") -> list[str]:
+    """Return what a distribution needs here; with an extra, what that alone adds."""
     needed = []
     for line in metadata.requires(name) or []:
         requirement, _, marker = line.partition(";")
         match = re.match(r"[A-Za-z0-9._-]+", requirement)
-        if match and "extra" not in marker:
+        extras = re.findall(r"extra == ['\"]([^'\"]+)", marker)
+        if match and extras == ([extra] if extra else []):
             try:
                 metadata.distribution(match.group())
             except metadata.PackageNotFoundError:
