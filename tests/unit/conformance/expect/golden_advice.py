@@ -28,7 +28,7 @@ from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.failure import failure
 from conformance.expect.figures import PolicyChange
 from conformance.expect.outcome import Outcome
-from conformance.expect.owners import Nobody
+from conformance.expect.owners import Nobody, Others
 from conformance.expect.subjects.fragments import Fragments
 from conformance.expect.subjects.pages import Pages
 from conformance.expect.subjects.pod_startup import PodStartup
@@ -56,6 +56,7 @@ CLOSED, ARRIVES = Wrong(Why.CLOSED), Wrong(Why.OPEN)
 ASTRAY, UNDECIDED = BrokenControl(Why.ASTRAY), BrokenControl(Why.CONTROL)
 LEAK, NO_DENIAL, WAVERS = Wrong(Why.LEAK), Wrong(Why.NO_DENIAL), Wrong(Why.WAVERS)
 NONE_BLAMED = Blamed()
+NOBODY = Nobody()
 TIMINGS = load_timings()
 
 # --- pods, and the ways to address them -----------------------------------------------------------
@@ -250,15 +251,25 @@ def not_closed(
     return NotClosed(Route(target, observed, client), Cluster(**more), standing)
 
 
-def control_lost(*controls: Route, to_target: Sequence[Route] = ()) -> NotClosed:
-    """Return the failure of a denial whose controls, of its source and of its target, were lost."""
+def control_lost(
+    *controls: Route, to_target: Sequence[Route] = (), denied: NotClosed | None = None
+) -> NotClosed:
+    """Return the failure of a denial over its controls, of its source and of its target.
+
+    ``denied``: the denial, where it is not one that the loss of its controls leaves undecided.
+    """
     kinds = tuple(kind for kind in (controls, tuple(to_target)) if kind)
-    return NotClosed(Route(POD, (DROPPED,) * 4), standing=UNDECIDED, controls=kinds)
+    undecided = not_closed(POD, *[DROPPED] * 4, standing=UNDECIDED)
+    return replace(denied or undecided, controls=kinds)
 
 
 def late(row: NotOpen, **more: Any) -> NotOpen:
     """Return the same failure after the machine was late; ``more``: what the cluster is like."""
     return replace(row, route=replace(row.route, given=30.0), cluster=Cluster(**more))
+
+
+Took = float | Verdict | None
+"""s.  How long an answer takes; None: there is none.  A verdict is another answer."""
 
 
 @dataclass(frozen=True)
@@ -267,22 +278,31 @@ class Unresolved:
 
     answer: Answer
     """What the question for the name itself gets."""
-    server: float | None = 0.003
-    """s.  How long the Service of DNS takes for another name; None: it does not answer."""
-    pods: tuple[float | None, ...] = (0.003, 0.003)
-    """s.  The same of each DNS pod; empty: the pods are not known."""
+    server: Took = 0.003
+    """What the Service of DNS answers about another name."""
+    pods: tuple[Took, ...] = (0.003, 0.003)
+    """The same of each DNS pod; empty: the pods are not known."""
+    to: tuple[str, ...] = (dns.ADDRESS,)
+    """The right answer; empty: there is no such record."""
     record: str = "A"
     is_known: bool = True
     """Whether the cluster's DNS is known, so that it is asked again."""
+    at: tuple[Target, ...] = ()
+    """Servers that are asked in place of the client's own."""
+    is_restarted: bool = False
+    """Whether the client's pod restarted meanwhile."""
+    others: Others = NOBODY
+    """Owners of policies that are not the test's."""
 
     def error(self) -> BaseException | None:
         known = (dns.Dns if self.pods else dns.NoDns) if self.is_known else type(None)
-        prober = ScriptedProber({CLIENT.pod: [self._answered]})
-        context = Context(claims=("CONN-6",), world=StandInWorld(dns=known))
+        restarted = {CLIENT.pod} if self.is_restarted else set()
+        prober = ScriptedProber({CLIENT.pod: [self._answered]}, restarted=restarted)
+        world = StandInWorld(dns=known, others=self.others)
+        context = Context(claims=("CONN-6",), world=world)
         expect = Expect(prober, TIMINGS, context, prober.clock)
-        to = [dns.ADDRESS] if self.record == "A" else []
-        asked = {"because": "DNS knows every Service", "record": self.record}
-        return Raised(lambda: expect.resolves(CLIENT, "web.demo", to, **asked)).error()
+        asked = {"because": "DNS knows every Service", "record": self.record, "at": self.at}
+        return Raised(lambda: expect.resolves(CLIENT, "web.demo", self.to, **asked)).error()
 
     def _answered(self, attempt: Attempt, number: int) -> Observation:
         if attempt.query != dns.KNOWN:
@@ -290,12 +310,18 @@ class Unresolved:
             return self.answer(attempt, number)
         target = attempt.target
         hosts = [dns.FIRST.address, dns.SECOND.address]
-        seconds = self.pods[hosts.index(target.host)] if target else self.server
-        return dns.answered(attempt, 99.0 if seconds is None else seconds)
+        took = self.pods[hosts.index(target.host)] if target else self.server
+        if isinstance(took, Verdict):
+            return observation(attempt, took)
+        return dns.answered(attempt, 99.0 if took is None else took)
 
 
 def no_answer(attempt: Attempt, _: int) -> Observation:
     return dns.answered(attempt, 99.0)
+
+
+def late_address(attempt: Attempt, _: int) -> Observation:
+    return dns.answered(attempt, 3.1)
 
 
 def wrong_address(attempt: Attempt, _: int) -> Observation:
@@ -310,6 +336,21 @@ def no_record(rcode: str, seconds: float = 0.003) -> Answer:
         seconds=seconds,
         detail=f"{attempt.query} {rcode}",
     )
+
+
+def by_turns(*answers: Answer) -> Answer:
+    """Return these answers one after the other, again and again."""
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        turn = answers[number % len(answers)]
+        assert callable(turn)
+        return turn(attempt, number)
+
+    return answer
+
+
+def right_address(attempt: Attempt, _: int) -> Observation:
+    return dns.answered(attempt)
 
 
 class Owner(Nobody):
@@ -456,6 +497,17 @@ def first_only(attempt: Attempt, _: int) -> Observation:
     return observation(attempt, UP if is_first else DROPPED)
 
 
+def listening(port: int, protocol: str) -> Answer:
+    """Return the answers of a pod that listens at one port alone."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        target = attempt.target
+        listens = target is not None and (target.port, target.protocol) == (port, protocol)
+        return observation(attempt, UP if listens else DROPPED)
+
+    return answer
+
+
 NOTHING_NEARER: dict[str, Failing] = {
     "nothing observed": not_open(POD),
     "nothing observed, within one node": not_open(NEIGHBOUR.tcp(80)),
@@ -479,6 +531,7 @@ NOTHING_NEARER: dict[str, Failing] = {
         f"REFUSED, {way}": not_open(target, REFUSED)
         for way, target in {**ADDRESSES, **SERVICES}.items()
     },
+    "REFUSED, pod address, two servers": not_open(replace(POD, backends=(SERVER, SECOND)), REFUSED),
     "REFUSED, two servers by name": not_open(HEADLESS, REFUSED),
     **{
         f"another pod answers, {way}": not_open(target, ANOTHER)
@@ -554,6 +607,21 @@ NEAREST: dict[str, Failing] = {
     "ClusterIP, server refuses": not_open(CLUSTER_IP, DROPPED, own=(REFUSED,)),
     "ClusterIP, server unreachable": not_open(CLUSTER_IP, DROPPED, own=(UNREACHABLE,)),
     "ClusterIP, server cannot be asked": not_open(CLUSTER_IP, DROPPED, own=(AGENT_GONE,)),
+    "ClusterIP, server open at its own port alone": not_open(
+        CLUSTER_IP, DROPPED, own=(listening(8080, "tcp"),)
+    ),
+    "ClusterIP, server open at the Service's port alone": not_open(
+        CLUSTER_IP, DROPPED, own=(listening(80, "tcp"),)
+    ),
+    "ClusterIP, server open at the same port": not_open(
+        replace(CLUSTER_IP, backend_port=0), DROPPED, own=(listening(80, "tcp"),)
+    ),
+    "ClusterIP, server open by UDP alone": not_open(
+        CLUSTER_IP, DROPPED, own=(listening(8080, "udp"),)
+    ),
+    "ClusterIP by UDP, server open by UDP alone": not_open(
+        replace(CLUSTER_IP, protocol="udp"), DROPPED, own=(listening(8080, "udp"),)
+    ),
     "ClusterIP UNREACHABLE, server open": not_open(CLUSTER_IP, UNREACHABLE, own=(UP,)),
     "ClusterIP UNREACHABLE, server closed": not_open(CLUSTER_IP, UNREACHABLE),
     "ClusterIP REFUSED, server closed": not_open(CLUSTER_IP, REFUSED),
@@ -636,8 +704,13 @@ NOT_CLOSED: dict[str, Failing] = {
 }
 OPEN = Route(POD, (UP, UP), NEIGHBOUR)
 WAVERING = Route(POD, (UP, DROPPED), NEIGHBOUR)
+DEAD = Route(POD, (DROPPED, DROPPED), NEIGHBOUR)
+ARRIVING = not_closed(POD, UP)
+LED_NOWHERE = not_closed(NAME, DNS_FAILED, standing=ASTRAY)
 CONTROLS: dict[str, Failing] = {
     "each attempt connected": control_lost(OPEN),
+    "each attempt connected, packets arrive": control_lost(OPEN, denied=ARRIVING),
+    "each attempt connected, the name led nowhere": control_lost(OPEN, denied=LED_NOWHERE),
     "each attempt connected, Windows client": control_lost(Route(POD, (UP,), WINDOWS_CLIENT)),
     "some attempts connected": control_lost(WAVERING),
     "another pod answered": control_lost(Route(POD, (ANOTHER,), NEIGHBOUR)),
@@ -646,7 +719,7 @@ CONTROLS: dict[str, Failing] = {
     "no attempt connected, no target": control_lost(Route(None, (DROPPED,), NEIGHBOUR)),
     "no attempt connected, two servers": control_lost(Route(TWO, (DROPPED,), NEIGHBOUR)),
     "the best of its source's connected": control_lost(
-        WAVERING, OPEN, to_target=[Route(POD, (UP, DROPPED, DROPPED), SECOND)]
+        DEAD, OPEN, to_target=[replace(WAVERING, client=SECOND)]
     ),
     "the best of its target's connected": control_lost(
         Route(LINUX_POD, (UP, DROPPED, DROPPED)), to_target=[WAVERING, OPEN]
@@ -683,10 +756,40 @@ NAMES: dict[str, Failing] = {
     "wrong address": Unresolved(wrong_address),
     "NXDOMAIN": Unresolved(no_record("NXDOMAIN")),
     "NOERROR": Unresolved(no_record("NOERROR")),
-    "AAAA, an address": Unresolved(wrong_address, record="AAAA"),
-    "AAAA, NXDOMAIN": Unresolved(no_record("NXDOMAIN"), record="AAAA"),
-    "AAAA, NOERROR, late": Unresolved(no_record("NOERROR", 3.1), record="AAAA", is_known=False),
-    "AAAA, no answer, nothing known of DNS": Unresolved(no_answer, record="AAAA", is_known=False),
+    "NXDOMAIN and a wrong address by turns": Unresolved(
+        by_turns(no_record("NXDOMAIN"), wrong_address)
+    ),
+    "a wrong address and NXDOMAIN by turns": Unresolved(
+        by_turns(wrong_address, no_record("NXDOMAIN"))
+    ),
+    "a wrong address and the right one by turns": Unresolved(
+        by_turns(wrong_address, right_address)
+    ),
+    "no answer, another owner's policy": Unresolved(no_answer, others=Owner()),
+    "no answer, the client's pod restarted": Unresolved(no_answer, is_restarted=True),
+    "late, DNS answers": Unresolved(late_address),
+    "late, DNS late": Unresolved(late_address, 3.1),
+    "late, nothing known of DNS": Unresolved(late_address, is_known=False),
+    "no answer, DNS answers NO_SUCH_NAME": Unresolved(no_answer, NO_NAME),
+    "no answer, DNS silent, one pod answers NO_SUCH_NAME": Unresolved(
+        no_answer, None, (None, NO_NAME)
+    ),
+    "no answer, one server asked": Unresolved(no_answer, at=(dns.FIRST.udp(53),)),
+    "no answer, one server asked, another DNS pod silent": Unresolved(
+        no_answer, pods=(0.003, None), at=(dns.FIRST.udp(53),)
+    ),
+    "no answer, one server asked, which is silent": Unresolved(
+        no_answer, pods=(None, 0.003), at=(dns.FIRST.udp(53),)
+    ),
+    "no A wanted, an address": Unresolved(wrong_address, to=()),
+    "no A wanted, NXDOMAIN late": Unresolved(no_record("NXDOMAIN", 3.1), to=(), is_known=False),
+    "AAAA wanted, NXDOMAIN": Unresolved(no_record("NXDOMAIN"), record="AAAA"),
+    "no AAAA wanted, NXDOMAIN": Unresolved(no_record("NXDOMAIN"), to=(), record="AAAA"),
+    "no AAAA wanted, NOERROR late": Unresolved(
+        no_record("NOERROR", 3.1), to=(), record="AAAA", is_known=False
+    ),
+    "no AAAA wanted, an address": Unresolved(wrong_address, to=(), record="AAAA"),
+    "no AAAA wanted, no answer": Unresolved(no_answer, to=(), record="AAAA", is_known=False),
 }
 OTHERS: dict[str, Failing] = {
     "closed": reachable(POD, DROPPED),
