@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken, SuiteError
 from conformance.evidence.felix_cause import name_felix
-from conformance.expect import machine_lag
+from conformance.expect import excuses, machine_lag
 from conformance.expect.context import Context, Pace
 from conformance.expect.engine import decide
 from conformance.expect.engine.decide import BrokenControl, Rule, Standing, Why, Wrong
@@ -28,8 +28,11 @@ from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.failure import failure
 from conformance.expect.figures import PolicyChange
 from conformance.expect.outcome import Outcome
-from conformance.expect.owners import Nobody, Others
+from conformance.expect.owners import Nobody, Others, Runs
+from conformance.expect.subjects.backends import Backends
 from conformance.expect.subjects.fragments import Fragments
+from conformance.expect.subjects.overlay import ADDRESSES as ADDRESSES_ONLY
+from conformance.expect.subjects.overlay import VXLAN, Carrier, Overlay
 from conformance.expect.subjects.pages import Pages
 from conformance.expect.subjects.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
@@ -37,11 +40,13 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamState
+from conformance.pods.new_pod import Stage
 from conformance.settings import load_timings
 from tests.unit.conformance.expect import stream_stand_ins as streams
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
 from tests.unit.conformance.expect.subjects.test_pod_startup import NewPod
 
 TEXTS = Path(__file__).with_suffix(".txt")
@@ -127,6 +132,10 @@ class Cluster:
     """The end whose node enforces the test's policies; None: no policy was changed."""
     overwhelmed: bool = False
     """Whether the lab's machine was overwhelmed all the while."""
+    others: Others = NOBODY
+    """Owners of policies that are not the test's."""
+    runs: Runs = NOBODY
+    """Other runs that change the cluster."""
 
     def expecting(self, source: Workload) -> Expect:
         """Return expectations over this cluster."""
@@ -136,6 +145,8 @@ class Cluster:
             policies_there=lambda pods: self.policies,
             overlay=lambda source, target: self.overlay,
             change=lambda: change,
+            others=self.others,
+            runs=self.runs,
         )
         machine: Any = SimpleNamespace(overwhelmed=lambda since, now: self.overwhelmed, excused=0)
         context = Context(claims=("CONN-3",), world=world, pace=Pace(machine=machine))
@@ -194,6 +205,7 @@ class NotOpen:
         expect = self.cluster.expecting(self.route.client)
         outcomes = [Outcome(path, self.standing, is_control=False, because="it is so")]
         machine_lag.excuse(expect, outcomes, 0.0)
+        excuses.excuse(expect, outcomes)
         return failure(expect, outcomes, seconds=60.0, removed=self.removed)
 
 
@@ -353,13 +365,29 @@ def right_address(attempt: Attempt, _: int) -> Observation:
     return dns.answered(attempt)
 
 
+@dataclass
 class Owner(Nobody):
-    """Another owner's policy, or another run's change, which may give whatever was observed."""
+    """Another owner of a policy that closes, or opens, paths by one protocol."""
 
-    exempt = "ask its owner"
+    gives: str
+    """``closed``, or ``open``."""
+    by: str = "TCP"
+    exempt: str = "exempt the suite's namespaces"
+
+    def excuse(self, *way: object, protocol: str = "", **how: object) -> str:
+        return "their policy may give it" if (way[2], protocol) == (self.gives, self.by) else ""
+
+
+class OtherRun(Nobody):
+    """Another run that is changing every node."""
+
+    exempt = "wait until that run has ended"
 
     def excuse(self, *way: object, **how: object) -> str:
-        return "GlobalNetworkPolicy theirs may give it"
+        return "another run is changing this node"
+
+
+CLOSES, OPENS, OTHER_RUN = Owner("closed"), Owner("open"), OtherRun()
 
 
 def reachable(
@@ -427,12 +455,16 @@ def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodS
     return PodStartup(Expect(prober, TIMINGS, context, prober.clock))
 
 
-def new_pod(made: Workload) -> Raised:
-    """Return the failure of a new pod that answers before its policy is there."""
-    beside = NEIGHBOUR.tcp(80)
+def new_pod(
+    made: Workload, answer: Verdict = UP, *, beside: Verdict = UP, stage: Stage = "done"
+) -> Raised:
+    """Return the failure of a new pod that is to be silent until its policy is there.
+
+    ``beside``: what another pod answers; ``stage``: how far the new pod's first action comes.
+    """
     return Raised(
-        lambda: startup(CLIENT, {8080: UP, 80: UP}).accept_nothing(
-            CLIENT, [NewPod(pod=made)], beside=beside, because="it is so"
+        lambda: startup(CLIENT, {8080: answer, 80: beside}).accept_nothing(
+            CLIENT, [NewPod([stage], pod=made)], beside=NEIGHBOUR.tcp(80), because="it is so"
         )
     )
 
@@ -475,6 +507,34 @@ def page(target: Target) -> Raised:
     prober = ScriptedProber({CLIENT.pod: [other]})
     expect = Expect(prober, TIMINGS, Context(claims=("DEMO-9",)), prober.clock)
     return Raised(lambda: Pages(expect).show(CLIENT, [target], "Hello", because="it is so"))
+
+
+def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
+    """Return the failure of a long answer, by a Service and by the server's own address."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        return observation(attempt, by_service if attempt.target == CLUSTER_IP else own)
+
+    prober = ScriptedProber({CLIENT.pod: [answer]})
+    expect = Expect(prober, TIMINGS, Context(claims=("CONN-4",)), prober.clock)
+    asked = [(CLIENT, CLUSTER_IP)]
+    return Raised(lambda: Backends(expect).answer_whole(asked, because="it is so"))
+
+
+def overlay(
+    nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
+) -> Raised:
+    """Return the failure of a path between nodes; ``inside`` one of them, and to a ``node``."""
+    to_far = CLIENT, SERVER.tcp(8080)
+    to_near = replace(NEIGHBOUR, pod="inside"), CLIENT.tcp(8080)
+    to_node = replace(CLIENT, pod="node", host_network=True)
+    answers: dict[str, list[Answer]] = {CLIENT.pod: [DROPPED], SERVER.pod: [DROPPED]}
+    prober = ScriptedProber(answers | {"inside": [inside], "node": [node]})
+    expect = Expect(prober, TIMINGS, Context(claims=("VXLAN-4",)), prober.clock)
+    carried = Overlay(expect, nodes, by)
+    return Raised(
+        lambda: carried.passes(between=[to_far], within=[to_near], node=to_node, because="it is so")
+    )
 
 
 # --- families -------------------------------------------------------------------------------------
@@ -765,7 +825,8 @@ NAMES: dict[str, Failing] = {
     "a wrong address and the right one by turns": Unresolved(
         by_turns(wrong_address, right_address)
     ),
-    "no answer, another owner's policy": Unresolved(no_answer, others=Owner()),
+    "no answer, their policy closes UDP": Unresolved(no_answer, others=Owner("closed", "UDP")),
+    "no answer, their policy closes TCP": Unresolved(no_answer, others=CLOSES),
     "no answer, the client's pod restarted": Unresolved(no_answer, is_restarted=True),
     "late, DNS answers": Unresolved(late_address),
     "late, DNS late": Unresolved(late_address, 3.1),
@@ -792,21 +853,64 @@ NAMES: dict[str, Failing] = {
     "no AAAA wanted, no answer": Unresolved(no_answer, to=(), record="AAAA", is_known=False),
 }
 OTHERS: dict[str, Failing] = {
-    "closed": reachable(POD, DROPPED),
-    "closed, another owner's policy": reachable(POD, DROPPED, others=Owner()),
-    "closed, another run's change": reachable(POD, DROPPED, runs=Owner()),
-    "closed, the client's pod restarted": reachable(POD, DROPPED, restarted=[CLIENT.pod]),
-    "closed, the server's pod restarted": reachable(POD, DROPPED, restarted=[SERVER.pod]),
-    "reset, another owner's policy": reachable(POD, RESET, others=Owner()),
-    "reset, another run's change": reachable(POD, RESET, runs=Owner()),
+    "their policy closes, nothing observed": not_open(POD, others=CLOSES),
+    "their policy closes, TIMED_OUT": not_open(POD, DROPPED, others=CLOSES),
+    "their policy closes, RESET": not_open(POD, RESET, others=CLOSES),
+    "their policy closes, RESET, then TIMED_OUT": not_open(POD, RESET, DROPPED, others=CLOSES),
+    "their policy closes, TIMED_OUT, then RESET": not_open(POD, DROPPED, RESET, others=CLOSES),
+    "their policy closes, path wavers": replace(
+        not_open(POD, UP, DROPPED, others=CLOSES), standing=WAVERS
+    ),
+    "their policy closes, CONNECTED": not_closed(POD, UP, others=CLOSES),
+    "their policy closes UDP, TIMED_OUT": not_open(POD, DROPPED, others=Owner("closed", "UDP")),
+    "their policy closes UDP, TIMED_OUT by UDP": not_open(
+        UDP, DROPPED, others=Owner("closed", "UDP")
+    ),
+    "their policy closes UDP, TIMED_OUT by name": not_open(
+        NAME, DROPPED, others=Owner("closed", "UDP")
+    ),
+    "their policy closes UDP, DNS_FAILED": not_open(
+        NAME, DNS_FAILED, others=Owner("closed", "UDP")
+    ),
+    "their policy closes UDP, DNS_FAILED, then TIMED_OUT": not_open(
+        NAME, DNS_FAILED, DROPPED, others=Owner("closed", "UDP")
+    ),
+    "their policy opens, CONNECTED": not_closed(POD, UP, others=OPENS),
+    "their policy opens, nothing observed": not_closed(POD, others=OPENS),
+    "their policy opens, CONNECTED after a denial": not_closed(
+        POD, DROPPED, UP, standing=LEAK, others=OPENS
+    ),
+    "their policy opens, REFUSED": not_closed(POD, REFUSED, others=OPENS),
+    "their policy opens, no denial": not_closed(POD, UNREACHABLE, standing=NO_DENIAL, others=OPENS),
+    "their policy opens, undecided": not_closed(POD, REFUSED, standing=UNDECIDED, others=OPENS),
+    "their policy opens, TIMED_OUT": not_open(POD, DROPPED, others=OPENS),
+    "another run, nothing observed": not_open(POD, runs=OTHER_RUN),
+    "another run, TIMED_OUT": not_open(POD, DROPPED, runs=OTHER_RUN),
+    "another run, RESET": not_open(POD, RESET, runs=OTHER_RUN),
+    "another run, UNREACHABLE": not_open(POD, UNREACHABLE, runs=OTHER_RUN),
+    "another run, TIMED_OUT, then UNREACHABLE": not_open(POD, DROPPED, UNREACHABLE, runs=OTHER_RUN),
+    "another run, UNREACHABLE, then TIMED_OUT": not_open(POD, UNREACHABLE, DROPPED, runs=OTHER_RUN),
+    "another run, UNREACHABLE, TIMED_OUT, UNREACHABLE": not_open(
+        POD, UNREACHABLE, DROPPED, UNREACHABLE, runs=OTHER_RUN
+    ),
+    "another run, another pod answered": not_open(POD, ANOTHER, DROPPED, runs=OTHER_RUN),
+    "another run, CONNECTED": not_closed(POD, UP, runs=OTHER_RUN),
+    "another run, their policy closes, TIMED_OUT": not_open(
+        POD, DROPPED, others=CLOSES, runs=OTHER_RUN
+    ),
     "first action of a new pod": first_action(SERVER),
-    "first action of a new pod, another owner's policy": first_action(SERVER, others=Owner()),
+    "first action of a new pod, their policy opens": first_action(SERVER, others=OPENS),
+    "first action of a new pod, their policy closes": first_action(SERVER, others=CLOSES),
+    "nothing restarted": reachable(POD, DROPPED),
+    "the client's pod restarted": reachable(POD, DROPPED, restarted=[CLIENT.pod]),
+    "the server's pod restarted": reachable(POD, DROPPED, restarted=[SERVER.pod]),
 }
 FELIX: dict[str, Failing] = {
     "runs": WithFelix(reachable(POD, DROPPED), ()),
     "does not run on the server's node": WithFelix(reachable(POD, DROPPED), ("windows-2",)),
     "does not run on the client's node": WithFelix(reachable(POD, DROPPED), ("linux-1",)),
     "does not run, path not closed": WithFelix(not_closed(POD, UP), ("windows-2",)),
+    "does not run, message without lines": WithFelix(first_action(SERVER), ("windows-2",)),
 }
 STREAMS: dict[str, Failing] = {
     "Linux to Windows": StreamLost(CLIENT, SERVER),
@@ -822,6 +926,14 @@ STREAMS: dict[str, Failing] = {
 NEW_PODS: dict[str, Failing] = {
     "answers, Windows": new_pod(SERVER),
     "answers, Linux": new_pod(LINUX_SERVER),
+    "UNREACHABLE": new_pod(SERVER, UNREACHABLE),
+    "answers, and the client is dead": new_pod(SERVER, beside=DROPPED),
+    "silent, and the client is dead": new_pod(SERVER, DROPPED, beside=DROPPED),
+    "silent, and its first action never ends": new_pod(SERVER, DROPPED, stage="acting"),
+    "UNREACHABLE, and its first action never ends": new_pod(SERVER, UNREACHABLE, stage="acting"),
+    "silent, the client is dead, and its first action never ends": new_pod(
+        SERVER, DROPPED, beside=DROPPED, stage="acting"
+    ),
     "sends, Windows": first_action(WINDOWS_CLIENT),
     "sends, Linux": first_action(CLIENT),
     "never Ready, Windows": never_ready(SERVER),
@@ -839,6 +951,20 @@ PAGES: dict[str, Failing] = {
     "of two pods": page(TWO),
     "of a server outside": page(OUTSIDE),
 }
+ANSWERS: dict[str, Failing] = {
+    "lost by the Service": answered_whole(by_service=DROPPED, own=UP),
+    "lost by the server's own address too": answered_whole(by_service=DROPPED, own=DROPPED),
+}
+LACKING = Nodes({("linux-1", "windows-2"): "no route"})
+OVERLAY: dict[str, Failing] = {
+    "VXLAN, nothing lacks": overlay(),
+    "no overlay, nothing lacks": overlay(by=ADDRESSES_ONLY),
+    "VXLAN, no route": overlay(LACKING),
+    "no overlay, no route": overlay(LACKING, ADDRESSES_ONLY),
+    "VXLAN, nodes not read": overlay(Nodes(broken=True)),
+    "VXLAN, nothing connects inside a node": overlay(inside=DROPPED),
+    "VXLAN, node not reached": overlay(node=DROPPED),
+}
 GROUPS = {
     "to be open": NOTHING_NEARER,
     "kube-proxy": KUBE_PROXY,
@@ -854,6 +980,8 @@ GROUPS = {
     "new pod": NEW_PODS,
     "size": SIZES,
     "page": PAGES,
+    "long answer": ANSWERS,
+    "between nodes": OVERLAY,
 }
 FAMILIES = {
     f"{group}: {family}": failing
