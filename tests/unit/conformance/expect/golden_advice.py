@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One failure for each choice of advice, with the whole advice that its message ends with.
+"""The whole advice that failures end with, a family for each input of its choice.
 
 Families of one group differ from one another in the input that their names show.  Two families,
 at least, differ in nothing but one condition of the choice.
@@ -11,533 +11,82 @@ difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Protocol
 
-from conformance.errors import Nonconformance, ProbeBroken, SuiteError
-from conformance.evidence.felix_cause import name_felix
-from conformance.expect import excuses, machine_lag
-from conformance.expect.context import Context, Pace
-from conformance.expect.engine import decide
-from conformance.expect.engine.decide import BrokenControl, Rule, Standing, Why, Wrong
-from conformance.expect.explain.advice import Side
+from conformance.errors import ProbeBroken
 from conformance.expect.explain.between_nodes import Blamed
-from conformance.expect.failure import failure
-from conformance.expect.figures import PolicyChange
-from conformance.expect.outcome import Outcome
-from conformance.expect.owners import Nobody, Others, Runs
-from conformance.expect.subjects.backends import Backends
-from conformance.expect.subjects.fragments import Fragments
 from conformance.expect.subjects.overlay import ADDRESSES as ADDRESSES_ONLY
-from conformance.expect.subjects.overlay import VXLAN, Carrier, Overlay
-from conformance.expect.subjects.pages import Pages
-from conformance.expect.subjects.pod_startup import PodStartup
-from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Addressing, Target, Workload
-from conformance.model.observation import Observation, Verdict
-from conformance.model.stream import StreamState
-from conformance.pods.new_pod import Stage
-from conformance.settings import load_timings
-from tests.unit.conformance.expect import stream_stand_ins as streams
+from conformance.model.endpoint import Addressing
 from tests.unit.conformance.expect import test_resolution as dns
-from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
-from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
-from tests.unit.conformance.expect.subjects.test_pod_startup import NewPod
+from tests.unit.conformance.expect.failing import (
+    ADDRESSES,
+    ANOTHER,
+    ASTRAY,
+    CLIENT,
+    CLOSES,
+    CLUSTER_IP,
+    DNS_FAILED,
+    DROPPED,
+    LEAK,
+    LINUX_POD,
+    LINUX_SERVER,
+    NAME,
+    NEIGHBOUR,
+    NO_DENIAL,
+    NO_NAME,
+    NODE,
+    OPENS,
+    OTHER_RUN,
+    OUTSIDE,
+    POD,
+    PROHIBITED,
+    REFUSED,
+    RESET,
+    SECOND,
+    SERVER,
+    SERVICES,
+    THIRD,
+    UDP,
+    UNDECIDED,
+    UNREACHABLE,
+    UP,
+    WAVERS,
+    WINDOWS_CLIENT,
+    Failing,
+    Owner,
+    Route,
+    StreamLost,
+    Unresolved,
+    WithFelix,
+    answered_whole,
+    by_turns,
+    control_lost,
+    first_action,
+    first_only,
+    late_address,
+    listening,
+    lost_by_size,
+    never_ready,
+    new_pod,
+    no_answer,
+    no_record,
+    node_port,
+    not_closed,
+    not_open,
+    not_reopened,
+    on_late_machine,
+    overlay,
+    page,
+    reachable,
+    right_address,
+    service,
+    wrong_address,
+)
+from tests.unit.conformance.expect.subjects.test_overlay import Nodes
 
 TEXTS = Path(__file__).with_suffix(".txt")
 DO = re.compile(r"^  do +(.+)$", re.MULTILINE)
-Result = Verdict | str
-"""The result of one attempt; a text is the name of the pod that answers instead of a backend."""
-UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
-UNREACHABLE, PROHIBITED, RESET = Verdict.UNREACHABLE, Verdict.PROHIBITED, Verdict.RESET
-NO_NAME, DNS_FAILED = Verdict.NO_SUCH_NAME, Verdict.DNS_FAILED
-ANOTHER = "ns/another-pod"
-CLOSED, ARRIVES = Wrong(Why.CLOSED), Wrong(Why.OPEN)
-ASTRAY, UNDECIDED = BrokenControl(Why.ASTRAY), BrokenControl(Why.CONTROL)
-LEAK, NO_DENIAL, WAVERS = Wrong(Why.LEAK), Wrong(Why.NO_DENIAL), Wrong(Why.WAVERS)
-NONE_BLAMED = Blamed()
-NOBODY = Nobody()
-TIMINGS = load_timings()
-
-# --- pods, and the ways to address them -----------------------------------------------------------
-
-
-def pod(name: str, node: str, number: int) -> Workload:
-    """Return a pod of a node, whose operating system its name tells."""
-    made = workload(name, "windows" if node.startswith("windows") else "linux")
-    address, node_address = f"192.168.{number}.9", f"10.0.0.{number}"
-    return replace(made, node=node, address=address, node_address=node_address)
-
-
-CLIENT, WINDOWS_CLIENT = pod("client", "linux-1", 1), pod("client", "windows-1", 2)
-SERVER, LINUX_SERVER = pod("server", "windows-2", 3), pod("server", "linux-2", 4)
-SECOND, THIRD = pod("second", "windows-3", 5), pod("third", "windows-2", 3)
-NEIGHBOUR = pod("neighbour", "linux-1", 1)
-POD, UDP, LINUX_POD = SERVER.tcp(8080), SERVER.udp(8080), LINUX_SERVER.tcp(8080)
-NODE = replace(SERVER, host_network=True).tcp(8080)
-OUTSIDE = Target(host="203.0.113.9", port=443, protocol="tcp", path=Addressing.EXTERNAL)
-
-
-def service(path: Addressing, host: str, *backends: Workload, at: Workload | None = None) -> Target:
-    """Return a target that leads to port 8080 of some pods."""
-    return Target(
-        host=host,
-        port=80,
-        protocol="tcp",
-        path=path,
-        backends=backends or (SERVER,),
-        name="Service web",
-        backend_port=8080,
-        at=at,
-    )
-
-
-CLUSTER_IP = service(Addressing.CLUSTER_IP, "10.96.0.7")
-NAME = service(Addressing.NAME, "web.demo.svc.cluster.local")
-ADDRESSES = {"pod address": POD, "node address": NODE}
-SERVICES = {"ClusterIP": CLUSTER_IP, "name": NAME}
-"""Targets by what a client calls; NodePorts come apart, by the node that is called."""
-
-
-def node_port(called: Workload, *backends: Workload, at: Workload | None = None) -> Target:
-    """Return the NodePort of a Service, at the node of a pod."""
-    return service(Addressing.NODE_PORT, called.node_address, *backends, at=at)
-
-
-# --- failures -------------------------------------------------------------------------------------
-
-
-class Failing(Protocol):
-    """What makes one failure."""
-
-    def error(self) -> BaseException | None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """What is known of the cluster beside the path."""
-
-    policies: tuple[str, ...] = ()
-    """Names of policies that may be in force at the path's pods."""
-    overlay: Blamed = NONE_BLAMED
-    """What is wrong with what the overlay needs."""
-    own: tuple[Answer, ...] = (DROPPED,)
-    """What the server's own address answers, attempt by attempt."""
-    side: Side | None = None
-    """The end whose node enforces the test's policies; None: no policy was changed."""
-    overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed all the while."""
-    others: Others = NOBODY
-    """Owners of policies that are not the test's."""
-    runs: Runs = NOBODY
-    """Other runs that change the cluster."""
-
-    def expecting(self, source: Workload) -> Expect:
-        """Return expectations over this cluster."""
-        prober = ScriptedProber({source.pod: list(self.own)})
-        change = PolicyChange(what="apply it", at=0.0, enforced_at=self.side) if self.side else None
-        world = StandInWorld(
-            policies_there=lambda pods: self.policies,
-            overlay=lambda source, target: self.overlay,
-            change=lambda: change,
-            others=self.others,
-            runs=self.runs,
-        )
-        machine: Any = SimpleNamespace(overwhelmed=lambda since, now: self.overwhelmed, excused=0)
-        context = Context(claims=("CONN-3",), world=world, pace=Pace(machine=machine))
-        return Expect(prober, TIMINGS, context, prober.clock)
-
-
-ALONE = Cluster()
-
-
-@dataclass(frozen=True)
-class Route:
-    """A path, and how its attempts ended."""
-
-    target: Target | None
-    """None: the source asks its resolver for a name."""
-    observed: tuple[Result, ...]
-    client: Workload = CLIENT
-    given: float = 0.0
-    """s.  Added to its budget since the machine was late."""
-
-    def path(self, *, want: bool) -> decide.Path:
-        """Return the path with its attempts, one each second; ``want``: it is to be open."""
-        patience = TIMINGS.of(self.client.os)
-        attempt = (
-            Attempt(source=self.client, kind=Kind.DNS, give_up_after=5.0, query="web.demo.")
-            if self.target is None
-            else ALONE.expecting(self.client).attempt(self.client, self.target)
-        )
-        made = decide.Path(
-            attempt, want, Rule.of(patience, [patience], within=60.0), given=self.given
-        )
-        for second, result in enumerate(self.observed):
-            seen = (
-                observation(attempt, result)
-                if isinstance(result, Verdict)
-                else observation(attempt, UP, served_by=result)
-            )
-            made.answer(made.ask(second), seen, at=second, error=0.0, came=second + 0.1)
-        return made
-
-
-@dataclass(frozen=True)
-class NotOpen:
-    """A path that is to be open and is not."""
-
-    route: Route
-    cluster: Cluster = ALONE
-    standing: Standing = CLOSED
-    removed: bool = False
-    """Whether the policies were removed just now."""
-
-    def error(self) -> Exception | None:
-        return self._failure(self.route.path(want=True))
-
-    def _failure(self, path: decide.Path) -> Exception | None:
-        expect = self.cluster.expecting(self.route.client)
-        outcomes = [Outcome(path, self.standing, is_control=False, because="it is so")]
-        machine_lag.excuse(expect, outcomes, 0.0)
-        excuses.excuse(expect, outcomes)
-        return failure(expect, outcomes, seconds=60.0, removed=self.removed)
-
-
-@dataclass(frozen=True)
-class NotClosed(NotOpen):
-    """A path that a policy is to close, and that no row of time-outs closes."""
-
-    standing: Standing = ARRIVES
-    controls: tuple[tuple[Route, ...], ...] = ()
-    """Open paths of its source, and open paths to its target."""
-
-    def error(self) -> Exception | None:
-        path = self.route.path(want=False)
-        path.controls = tuple(tuple(one.path(want=True) for one in kind) for kind in self.controls)
-        return self._failure(path)
-
-
-@dataclass(frozen=True)
-class Raised:
-    """A failure that an expectation raises."""
-
-    expectation: Callable[[], object]
-
-    def error(self) -> BaseException | None:
-        try:
-            self.expectation()
-        except (Nonconformance, SuiteError) as error:
-            return error
-        return None
-
-
-# --- rows -----------------------------------------------------------------------------------------
-
-
-def not_open(
-    target: Target | None, *observed: Result, client: Workload = CLIENT, **more: Any
-) -> NotOpen:
-    """Return the failure of a path that is to be open; ``more``: what the cluster is like."""
-    return NotOpen(Route(target, observed, client), Cluster(**more))
-
-
-def removed(target: Target | None, *observed: Result, **more: Any) -> NotOpen:
-    """Return the failure of a path that is to be open again, since its policies were removed."""
-    return replace(not_open(target, *observed, **more), removed=True)
-
-
-def not_closed(
-    target: Target | None,
-    *observed: Result,
-    client: Workload = CLIENT,
-    standing: Standing = ARRIVES,
-    **more: Any,
-) -> NotClosed:
-    """Return the failure of a path that a policy is to close; ``more``: the cluster."""
-    return NotClosed(Route(target, observed, client), Cluster(**more), standing)
-
-
-def control_lost(
-    *controls: Route, to_target: Sequence[Route] = (), denied: NotClosed | None = None
-) -> NotClosed:
-    """Return the failure of a denial over its controls, of its source and of its target.
-
-    ``denied``: the denial, where it is not one that the loss of its controls leaves undecided.
-    """
-    kinds = tuple(kind for kind in (controls, tuple(to_target)) if kind)
-    undecided = not_closed(POD, *[DROPPED] * 4, standing=UNDECIDED)
-    return replace(denied or undecided, controls=kinds)
-
-
-def late(row: NotOpen, **more: Any) -> NotOpen:
-    """Return the same failure after the machine was late; ``more``: what the cluster is like."""
-    return replace(row, route=replace(row.route, given=30.0), cluster=Cluster(**more))
-
-
-Took = float | Verdict | None
-"""s.  How long an answer takes; None: there is none.  A verdict is another answer."""
-
-
-@dataclass(frozen=True)
-class Unresolved:
-    """A name that does not resolve as it has to, over the answers of the cluster's DNS."""
-
-    answer: Answer
-    """What the question for the name itself gets."""
-    server: Took = 0.003
-    """What the Service of DNS answers about another name."""
-    pods: tuple[Took, ...] = (0.003, 0.003)
-    """The same of each DNS pod; empty: the pods are not known."""
-    to: tuple[str, ...] = (dns.ADDRESS,)
-    """The right answer; empty: there is no such record."""
-    record: str = "A"
-    is_known: bool = True
-    """Whether the cluster's DNS is known, so that it is asked again."""
-    at: tuple[Target, ...] = ()
-    """Servers that are asked in place of the client's own."""
-    is_restarted: bool = False
-    """Whether the client's pod restarted meanwhile."""
-    others: Others = NOBODY
-    """Owners of policies that are not the test's."""
-
-    def error(self) -> BaseException | None:
-        known = (dns.Dns if self.pods else dns.NoDns) if self.is_known else type(None)
-        restarted = {CLIENT.pod} if self.is_restarted else set()
-        prober = ScriptedProber({CLIENT.pod: [self._answered]}, restarted=restarted)
-        world = StandInWorld(dns=known, others=self.others)
-        context = Context(claims=("CONN-6",), world=world)
-        expect = Expect(prober, TIMINGS, context, prober.clock)
-        asked = {"because": "DNS knows every Service", "record": self.record, "at": self.at}
-        return Raised(lambda: expect.resolves(CLIENT, "web.demo", self.to, **asked)).error()
-
-    def _answered(self, attempt: Attempt, number: int) -> Observation:
-        if attempt.query != dns.KNOWN:
-            assert callable(self.answer)
-            return self.answer(attempt, number)
-        target = attempt.target
-        hosts = [dns.FIRST.address, dns.SECOND.address]
-        took = self.pods[hosts.index(target.host)] if target else self.server
-        if isinstance(took, Verdict):
-            return observation(attempt, took)
-        return dns.answered(attempt, 99.0 if took is None else took)
-
-
-def no_answer(attempt: Attempt, _: int) -> Observation:
-    return dns.answered(attempt, 99.0)
-
-
-def late_address(attempt: Attempt, _: int) -> Observation:
-    return dns.answered(attempt, 3.1)
-
-
-def wrong_address(attempt: Attempt, _: int) -> Observation:
-    return replace(observation(attempt, Verdict.RESOLVED), answers=("203.0.113.9",))
-
-
-def no_record(rcode: str, seconds: float = 0.003) -> Answer:
-    """Return the answer that there is no such record, or no such name."""
-    return lambda attempt, _: replace(
-        observation(attempt, NO_NAME),
-        rcode=rcode,
-        seconds=seconds,
-        detail=f"{attempt.query} {rcode}",
-    )
-
-
-def by_turns(*answers: Answer) -> Answer:
-    """Return these answers one after the other, again and again."""
-
-    def answer(attempt: Attempt, number: int) -> Observation:
-        turn = answers[number % len(answers)]
-        assert callable(turn)
-        return turn(attempt, number)
-
-    return answer
-
-
-def right_address(attempt: Attempt, _: int) -> Observation:
-    return dns.answered(attempt)
-
-
-@dataclass
-class Owner(Nobody):
-    """Another owner of a policy that closes, or opens, paths by one protocol."""
-
-    gives: str
-    """``closed``, or ``open``."""
-    by: str = "TCP"
-    exempt: str = "exempt the suite's namespaces"
-
-    def excuse(self, *way: object, protocol: str = "", **how: object) -> str:
-        return "their policy may give it" if (way[2], protocol) == (self.gives, self.by) else ""
-
-
-class OtherRun(Nobody):
-    """Another run that is changing every node."""
-
-    exempt = "wait until that run has ended"
-
-    def excuse(self, *way: object, **how: object) -> str:
-        return "another run is changing this node"
-
-
-CLOSES, OPENS, OTHER_RUN = Owner("closed"), Owner("open"), OtherRun()
-
-
-def reachable(
-    target: Target, result: Answer, *, restarted: Sequence[str] = (), **world: Any
-) -> Raised:
-    """Return the failure of the whole expectation that a client reaches a target."""
-    prober = ScriptedProber({CLIENT.pod: [result]}, restarted=set(restarted))
-    context = Context(claims=("CONN-3",), world=StandInWorld(**world))
-    expect = Expect(prober, TIMINGS, context, prober.clock)
-    return Raised(lambda: expect.reachable(CLIENT, target, because="no policy forbids it"))
-
-
-@dataclass(frozen=True)
-class WithFelix:
-    """A failure whose message then names Felix where it does not run."""
-
-    failing: Failing
-    down: tuple[str, ...]
-    """Nodes on which Felix does not run."""
-
-    def error(self) -> BaseException | None:
-        error = self.failing.error()
-        assert error is not None
-        name_felix(error, ["linux-1", "windows-2"], lambda nodes: dict.fromkeys(self.down, "gone"))
-        return error
-
-
-@dataclass(frozen=True)
-class StreamLost:
-    """A stream between two pods that was lost and is not opened again in time."""
-
-    client: Workload
-    server: Workload
-    too_late: bool = False
-    """Whether nothing but the budget for a new stream is over."""
-    given: float = 0.0
-    """s.  Added to the budget since the machine was late."""
-    overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed all the while."""
-
-    def error(self) -> Exception:
-        expected = streams.Expectations(streams.ScriptedStreams(streams.LOST)).streams
-        machine: Any = SimpleNamespace(overwhelmed=lambda *_: self.overwhelmed, excused=0)
-        context = replace(expected.expect.context, pace=Pace(machine=machine))
-        expected.expect = replace(expected.expect, context=context)
-        expected._given = self.given
-        state = StreamState(
-            client=streams.end(self.client, "client", streams.RESET),
-            server=streams.end(self.server, "server", streams.STALLED),
-            target=self.server.tcp(9000),
-            recovery_tries=1,
-        )
-        return expected.violation(state, "a new stream", "it is so", too_late=self.too_late)
-
-
-def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodStartup:
-    """Return expectations about new pods; ``answers``: by the port that the client asks."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        assert attempt.target is not None
-        return observation(attempt, answers[attempt.target.port])
-
-    prober = ScriptedProber({client.pod: [answer]})
-    context = Context(claims=("XPOL-11",), world=StandInWorld(**world))
-    return PodStartup(Expect(prober, TIMINGS, context, prober.clock))
-
-
-def new_pod(
-    made: Workload, answer: Verdict = UP, *, beside: Verdict = UP, stage: Stage = "done"
-) -> Raised:
-    """Return the failure of a new pod that is to be silent until its policy is there.
-
-    ``beside``: what another pod answers; ``stage``: how far the new pod's first action comes.
-    """
-    return Raised(
-        lambda: startup(CLIENT, {8080: answer, 80: beside}).accept_nothing(
-            CLIENT, [NewPod([stage], pod=made)], beside=NEIGHBOUR.tcp(80), because="it is so"
-        )
-    )
-
-
-def first_action(made: Workload, **world: Any) -> Raised:
-    """Return the failure of a new pod whose first packet leaves before its policy is there."""
-    return Raised(
-        lambda: startup(made, {}, **world).sent_nothing([NewPod(pod=made)], POD, because="it is so")
-    )
-
-
-def never_ready(made: Workload) -> Raised:
-    """Return the failure of a new pod that its kubelet does not reach."""
-    beside = NEIGHBOUR.tcp(80)
-    return Raised(
-        lambda: startup(CLIENT, {8080: DROPPED, 80: UP}).become_ready(
-            CLIENT, [NewPod(pod=made, readiness=False)], beside=beside, because="it is so"
-        )
-    )
-
-
-def lost_by_size(target: Target, *lost: int) -> Raised:
-    """Return the failure of datagrams, or transfers, of these sizes in bytes."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        size = attempt.payload or len(attempt.request)
-        return observation(attempt, DROPPED if size in lost else UP)
-
-    prober = ScriptedProber({CLIENT.pod: [answer]})
-    expect = Expect(prober, TIMINGS, Context(claims=("CONN-3",)), prober.clock)
-    return Raised(lambda: Fragments(expect).arrive([(CLIENT, target)], because="it is so"))
-
-
-def page(target: Target) -> Raised:
-    """Return the failure of a page that shows something else."""
-
-    def other(attempt: Attempt, _: int) -> Observation:
-        return replace(observation(attempt, UP), status=200, body=b"<h1>It works!</h1>")
-
-    prober = ScriptedProber({CLIENT.pod: [other]})
-    expect = Expect(prober, TIMINGS, Context(claims=("DEMO-9",)), prober.clock)
-    return Raised(lambda: Pages(expect).show(CLIENT, [target], "Hello", because="it is so"))
-
-
-def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
-    """Return the failure of a long answer, by a Service and by the server's own address."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        return observation(attempt, by_service if attempt.target == CLUSTER_IP else own)
-
-    prober = ScriptedProber({CLIENT.pod: [answer]})
-    expect = Expect(prober, TIMINGS, Context(claims=("CONN-4",)), prober.clock)
-    asked = [(CLIENT, CLUSTER_IP)]
-    return Raised(lambda: Backends(expect).answer_whole(asked, because="it is so"))
-
-
-def overlay(
-    nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
-) -> Raised:
-    """Return the failure of a path between nodes; ``inside`` one of them, and to a ``node``."""
-    to_far = CLIENT, SERVER.tcp(8080)
-    to_near = replace(NEIGHBOUR, pod="inside"), CLIENT.tcp(8080)
-    to_node = replace(CLIENT, pod="node", host_network=True)
-    answers: dict[str, list[Answer]] = {CLIENT.pod: [DROPPED], SERVER.pod: [DROPPED]}
-    prober = ScriptedProber(answers | {"inside": [inside], "node": [node]})
-    expect = Expect(prober, TIMINGS, Context(claims=("VXLAN-4",)), prober.clock)
-    carried = Overlay(expect, nodes, by)
-    return Raised(
-        lambda: carried.passes(between=[to_far], within=[to_near], node=to_node, because="it is so")
-    )
-
-
-# --- families -------------------------------------------------------------------------------------
 
 NO_ROUTE = Blamed(("route of node linux-1 to block 192.168.3.0/26 of node windows-2: no route",))
 NO_SESSION = replace(NO_ROUTE, by="sessions", see="BGP-1")
@@ -549,23 +98,6 @@ ON_ONE_NODE = service(Addressing.CLUSTER_IP, "10.96.0.7", SERVER, THIRD)
 OWN = service(Addressing.CLUSTER_IP, "10.96.0.7", CLIENT)
 HEADLESS = service(Addressing.NAME, "web.demo.svc.cluster.local", SERVER, SECOND)
 BARE = replace(CLUSTER_IP, backends=())
-
-
-def first_only(attempt: Attempt, _: int) -> Observation:
-    """Answer at the first backend's own address alone."""
-    is_first = attempt.target is not None and attempt.target.host == SERVER.address
-    return observation(attempt, UP if is_first else DROPPED)
-
-
-def listening(port: int, protocol: str) -> Answer:
-    """Return the answers of a pod that listens at one port alone."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        target = attempt.target
-        listens = target is not None and (target.port, target.protocol) == (port, protocol)
-        return observation(attempt, UP if listens else DROPPED)
-
-    return answer
 
 
 NOTHING_NEARER: dict[str, Failing] = {
@@ -701,24 +233,24 @@ NEAREST: dict[str, Failing] = {
     "ClusterIP, one of two servers open": not_open(TWO, DROPPED, own=(first_only,)),
 }
 REMOVED: dict[str, Failing] = {
-    "TIMED_OUT": removed(POD, DROPPED),
-    "TIMED_OUT, enforced at the source": removed(POD, DROPPED, side="source"),
-    "TIMED_OUT, enforced at the target": removed(POD, DROPPED, side="target"),
-    "TIMED_OUT, after a connection": removed(POD, UP, DROPPED),
-    "TIMED_OUT, before a connection": removed(POD, DROPPED, UP),
-    "TIMED_OUT, another policy there": removed(POD, DROPPED, policies=(DENY,)),
-    "TIMED_OUT, no route": removed(POD, DROPPED, overlay=NO_ROUTE),
-    "TIMED_OUT, no route and another policy": removed(
+    "TIMED_OUT": not_reopened(POD, DROPPED),
+    "TIMED_OUT, enforced at the source": not_reopened(POD, DROPPED, side="source"),
+    "TIMED_OUT, enforced at the target": not_reopened(POD, DROPPED, side="target"),
+    "TIMED_OUT, after a connection": not_reopened(POD, UP, DROPPED),
+    "TIMED_OUT, before a connection": not_reopened(POD, DROPPED, UP),
+    "TIMED_OUT, another policy there": not_reopened(POD, DROPPED, policies=(DENY,)),
+    "TIMED_OUT, no route": not_reopened(POD, DROPPED, overlay=NO_ROUTE),
+    "TIMED_OUT, no route and another policy": not_reopened(
         POD, DROPPED, overlay=NO_ROUTE, policies=(DENY,)
     ),
-    "TIMED_OUT, ClusterIP, server open": removed(CLUSTER_IP, DROPPED, own=(UP,)),
-    "TIMED_OUT, ClusterIP, server open, another policy there": removed(
+    "TIMED_OUT, ClusterIP, server open": not_reopened(CLUSTER_IP, DROPPED, own=(UP,)),
+    "TIMED_OUT, ClusterIP, server open, another policy there": not_reopened(
         CLUSTER_IP, DROPPED, own=(UP,), policies=(DENY,)
     ),
-    "TIMED_OUT, outside, another policy there": removed(OUTSIDE, DROPPED, policies=(DENY,)),
-    "REFUSED": removed(POD, REFUSED),
-    "UNREACHABLE": removed(POD, UNREACHABLE),
-    "nothing observed": removed(POD),
+    "TIMED_OUT, outside, another policy there": not_reopened(OUTSIDE, DROPPED, policies=(DENY,)),
+    "REFUSED": not_reopened(POD, REFUSED),
+    "UNREACHABLE": not_reopened(POD, UNREACHABLE),
+    "nothing observed": not_reopened(POD),
 }
 NOT_CLOSED: dict[str, Failing] = {
     "CONNECTED": not_closed(POD, UP),
@@ -789,15 +321,21 @@ CONTROLS: dict[str, Failing] = {
     ),
 }
 LATE: dict[str, Failing] = {
-    "closed": late(not_open(POD, DROPPED), overwhelmed=True),
-    "closed, machine was not overwhelmed": late(not_open(POD, DROPPED)),
+    "closed": on_late_machine(not_open(POD, DROPPED), overwhelmed=True),
+    "closed, machine was not overwhelmed": on_late_machine(not_open(POD, DROPPED)),
     "closed, given no more time": not_open(POD, DROPPED, overwhelmed=True),
-    "open": late(not_closed(POD, UP), overwhelmed=True),
-    "open, machine was not overwhelmed": late(not_closed(POD, UP)),
-    "open after a denial": late(not_closed(POD, DROPPED, UP, standing=LEAK), overwhelmed=True),
-    "no denial": late(not_closed(POD, UNREACHABLE, standing=NO_DENIAL), overwhelmed=True),
-    "undecided": late(not_closed(POD, REFUSED, standing=UNDECIDED), overwhelmed=True),
-    "wavers": late(replace(not_open(POD, UP, DROPPED), standing=WAVERS), overwhelmed=True),
+    "open": on_late_machine(not_closed(POD, UP), overwhelmed=True),
+    "open, machine was not overwhelmed": on_late_machine(not_closed(POD, UP)),
+    "open after a denial": on_late_machine(
+        not_closed(POD, DROPPED, UP, standing=LEAK), overwhelmed=True
+    ),
+    "no denial": on_late_machine(
+        not_closed(POD, UNREACHABLE, standing=NO_DENIAL), overwhelmed=True
+    ),
+    "undecided": on_late_machine(not_closed(POD, REFUSED, standing=UNDECIDED), overwhelmed=True),
+    "wavers": on_late_machine(
+        replace(not_open(POD, UP, DROPPED), standing=WAVERS), overwhelmed=True
+    ),
 }
 NAMES: dict[str, Failing] = {
     "no answer, DNS answers": Unresolved(no_answer),
@@ -957,10 +495,10 @@ ANSWERS: dict[str, Failing] = {
 }
 LACKING = Nodes({("linux-1", "windows-2"): "no route"})
 OVERLAY: dict[str, Failing] = {
-    "VXLAN, nothing lacks": overlay(),
-    "no overlay, nothing lacks": overlay(by=ADDRESSES_ONLY),
+    "VXLAN, nodes lack nothing": overlay(),
+    "addresses alone, nodes lack nothing": overlay(by=ADDRESSES_ONLY),
     "VXLAN, no route": overlay(LACKING),
-    "no overlay, no route": overlay(LACKING, ADDRESSES_ONLY),
+    "addresses alone, no route": overlay(LACKING, ADDRESSES_ONLY),
     "VXLAN, nodes not read": overlay(Nodes(broken=True)),
     "VXLAN, nothing connects inside a node": overlay(inside=DROPPED),
     "VXLAN, node not reached": overlay(node=DROPPED),
