@@ -109,6 +109,15 @@ class Failing(Protocol):
     def error(self) -> BaseException | None: ...
 
 
+def expecting(
+    answers: dict[str, list[Answer]], *, restarted: Sequence[str] = (), **world: Any
+) -> Expect:
+    """Return expectations over scripted answers; ``restarted``: pods that are others by now."""
+    prober = ScriptedProber(answers, restarted=set(restarted))
+    context = Context(claims=("CONN-3",), world=StandInWorld(**world))
+    return Expect(prober, TIMINGS, context, prober.clock)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
     """What is known of the cluster beside the path."""
@@ -130,9 +139,9 @@ class Cluster:
 
     def expecting(self, source: Workload) -> Expect:
         """Return expectations over this cluster."""
-        prober = ScriptedProber({source.pod: list(self.own)})
         change = PolicyChange(what="apply it", at=0.0, enforced_at=self.side) if self.side else None
-        world = StandInWorld(
+        made = expecting(
+            {source.pod: list(self.own)},
             policies_there=lambda pods: self.policies,
             overlay=lambda source, target: self.overlay,
             change=lambda: change,
@@ -140,8 +149,7 @@ class Cluster:
             runs=self.runs,
         )
         machine: Any = SimpleNamespace(overwhelmed=lambda since, now: self.overwhelmed, excused=0)
-        context = Context(claims=("CONN-3",), world=world, pace=Pace(machine=machine))
-        return Expect(prober, TIMINGS, context, prober.clock)
+        return replace(made, context=replace(made.context, pace=Pace(machine=machine)))
 
 
 ALONE = Cluster()
@@ -298,11 +306,9 @@ class Unresolved:
 
     def error(self) -> BaseException | None:
         known = (dns.Dns if self.pods else dns.NoDns) if self.is_known else type(None)
-        restarted = {CLIENT.pod} if self.is_restarted else set()
-        prober = ScriptedProber({CLIENT.pod: [self._answered]}, restarted=restarted)
-        world = StandInWorld(dns=known, others=self.others)
-        context = Context(claims=("CONN-6",), world=world)
-        expect = Expect(prober, TIMINGS, context, prober.clock)
+        answers: dict[str, list[Answer]] = {CLIENT.pod: [self._answered]}
+        restarted = [CLIENT.pod] if self.is_restarted else []
+        expect = expecting(answers, restarted=restarted, dns=known, others=self.others)
         asked: dict[str, Any] = {
             "because": "DNS knows every Service",
             "record": self.record,
@@ -392,10 +398,12 @@ def reachable(
     target: Target, result: Answer, *, restarted: Sequence[str] = (), **world: Any
 ) -> Raised:
     """Return the failure of the whole expectation that a client reaches a target."""
-    prober = ScriptedProber({CLIENT.pod: [result]}, restarted=set(restarted))
-    context = Context(claims=("CONN-3",), world=StandInWorld(**world))
-    expect = Expect(prober, TIMINGS, context, prober.clock)
-    return Raised(lambda: expect.reachable(CLIENT, target, because="no policy forbids it"))
+
+    def expectation() -> None:
+        expect = expecting({CLIENT.pod: [result]}, restarted=restarted, **world)
+        expect.reachable(CLIENT, target, because="it is so")
+
+    return Raised(expectation)
 
 
 @dataclass(frozen=True)
@@ -451,9 +459,7 @@ def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodS
         assert attempt.target is not None
         return observation(attempt, answers[attempt.target.port])
 
-    prober = ScriptedProber({client.pod: [answer]})
-    context = Context(claims=("XPOL-11",), world=StandInWorld(**world))
-    return PodStartup(Expect(prober, TIMINGS, context, prober.clock))
+    return PodStartup(expecting({client.pod: [answer]}, **world))
 
 
 def new_pod(
@@ -494,9 +500,11 @@ def lost_by_size(target: Target, *lost: int) -> Raised:
         size = attempt.payload or len(attempt.request)
         return observation(attempt, DROPPED if size in lost else UP)
 
-    prober = ScriptedProber({CLIENT.pod: [answer]})
-    expect = Expect(prober, TIMINGS, Context(claims=("CONN-3",)), prober.clock)
-    return Raised(lambda: Fragments(expect).arrive([(CLIENT, target)], because="it is so"))
+    def expectation() -> None:
+        subject = Fragments(expecting({CLIENT.pod: [answer]}))
+        subject.arrive([(CLIENT, target)], because="it is so")
+
+    return Raised(expectation)
 
 
 def page(target: Target) -> Raised:
@@ -505,9 +513,11 @@ def page(target: Target) -> Raised:
     def other(attempt: Attempt, _: int) -> Observation:
         return replace(observation(attempt, UP), status=200, body=b"<h1>It works!</h1>")
 
-    prober = ScriptedProber({CLIENT.pod: [other]})
-    expect = Expect(prober, TIMINGS, Context(claims=("DEMO-9",)), prober.clock)
-    return Raised(lambda: Pages(expect).show(CLIENT, [target], "Hello", because="it is so"))
+    def expectation() -> None:
+        subject = Pages(expecting({CLIENT.pod: [other]}))
+        subject.show(CLIENT, [target], "Hello", because="it is so")
+
+    return Raised(expectation)
 
 
 def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
@@ -516,10 +526,11 @@ def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
     def answer(attempt: Attempt, _: int) -> Observation:
         return observation(attempt, by_service if attempt.target == CLUSTER_IP else own)
 
-    prober = ScriptedProber({CLIENT.pod: [answer]})
-    expect = Expect(prober, TIMINGS, Context(claims=("CONN-4",)), prober.clock)
-    asked = [(CLIENT, CLUSTER_IP)]
-    return Raised(lambda: Backends(expect).answer_whole(asked, because="it is so"))
+    def expectation() -> None:
+        subject = Backends(expecting({CLIENT.pod: [answer]}))
+        subject.answer_whole([(CLIENT, CLUSTER_IP)], because="it is so")
+
+    return Raised(expectation)
 
 
 def overlay(
@@ -529,13 +540,19 @@ def overlay(
     to_far = CLIENT, SERVER.tcp(8080)
     to_near = replace(NEIGHBOUR, pod="inside"), CLIENT.tcp(8080)
     to_node = replace(CLIENT, pod="node", host_network=True)
-    answers: dict[str, list[Answer]] = {CLIENT.pod: [DROPPED], SERVER.pod: [DROPPED]}
-    prober = ScriptedProber(answers | {"inside": [inside], "node": [node]})
-    expect = Expect(prober, TIMINGS, Context(claims=("VXLAN-4",)), prober.clock)
-    carried = Overlay(expect, nodes, by)
-    return Raised(
-        lambda: carried.passes(between=[to_far], within=[to_near], node=to_node, because="it is so")
-    )
+    answers: dict[str, list[Answer]] = {
+        CLIENT.pod: [DROPPED],
+        SERVER.pod: [DROPPED],
+        "inside": [inside],
+        "node": [node],
+    }
+
+    def expectation() -> None:
+        Overlay(expecting(answers), nodes, by).passes(
+            between=[to_far], within=[to_near], node=to_node, because="it is so"
+        )
+
+    return Raised(expectation)
 
 
 def first_only(attempt: Attempt, _: int) -> Observation:
