@@ -32,7 +32,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.model.stream import StreamState
+from conformance.model.stream import StreamState, StreamVerdict
 from conformance.pods.new_pod import Stage
 from conformance.settings import load_timings
 from tests.unit.conformance.expect import stream_stand_ins as streams
@@ -361,6 +361,11 @@ def by_turns(*answers: Answer) -> Answer:
     return answer
 
 
+def at_first(first: Answer, then: Answer) -> Answer:
+    """Return one answer to the first question, and another to all that follow."""
+    return by_turns(first, *[then] * 1000)
+
+
 def right_address(attempt: Attempt, _: int) -> Observation:
     return dns.answered(attempt)
 
@@ -436,16 +441,21 @@ class StreamLost:
     """s.  Added to the budget since the machine was late."""
     overwhelmed: bool = False
     """Whether the lab's machine was overwhelmed all the while."""
+    others: Others = NOBODY
+    runs: Runs = NOBODY
+    ends: tuple[StreamVerdict, StreamVerdict] = (streams.RESET, streams.STALLED)
+    """How the client's end stands, and the server's."""
 
     def error(self) -> Exception:
         expected = streams.Expectations(streams.ScriptedStreams(streams.LOST)).streams
         machine: Any = SimpleNamespace(overwhelmed=lambda *_: self.overwhelmed, excused=0)
-        context = replace(expected.expect.context, pace=Pace(machine=machine))
+        world = StandInWorld(others=self.others, runs=self.runs)
+        context = replace(expected.expect.context, pace=Pace(machine=machine), world=world)
         expected.expect = replace(expected.expect, context=context)
         expected._given = self.given
         state = StreamState(
-            client=streams.end(self.client, "client", streams.RESET),
-            server=streams.end(self.server, "server", streams.STALLED),
+            client=streams.end(self.client, "client", self.ends[0]),
+            server=streams.end(self.server, "server", self.ends[1]),
             target=self.server.tcp(9000),
             recovery_tries=1,
         )

@@ -18,6 +18,7 @@ from conformance.errors import ProbeBroken
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.subjects.overlay import ADDRESSES as ADDRESSES_ONLY
 from conformance.model.endpoint import Addressing
+from conformance.model.stream import StreamVerdict
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.failing import (
     ADDRESSES,
@@ -60,6 +61,7 @@ from tests.unit.conformance.expect.failing import (
     Unresolved,
     WithFelix,
     answered_whole,
+    at_first,
     by_turns,
     control_lost,
     first_action,
@@ -360,6 +362,12 @@ NAMES: dict[str, Failing] = {
     "a wrong address and NXDOMAIN by turns": Unresolved(
         by_turns(wrong_address, no_record("NXDOMAIN"))
     ),
+    "NXDOMAIN at first, then a wrong address": Unresolved(
+        at_first(no_record("NXDOMAIN"), wrong_address)
+    ),
+    "a wrong address at first, then NXDOMAIN": Unresolved(
+        at_first(wrong_address, no_record("NXDOMAIN"))
+    ),
     "a wrong address and the right one by turns": Unresolved(
         by_turns(wrong_address, right_address)
     ),
@@ -432,6 +440,7 @@ OTHERS: dict[str, Failing] = {
         POD, UNREACHABLE, DROPPED, UNREACHABLE, runs=OTHER_RUN
     ),
     "another run, another pod answered": not_open(POD, ANOTHER, DROPPED, runs=OTHER_RUN),
+    "another run, REFUSED in place of a denial": not_closed(POD, REFUSED, runs=OTHER_RUN),
     "another run, CONNECTED": not_closed(POD, UP, runs=OTHER_RUN),
     "another run, their policy closes, TIMED_OUT": not_open(
         POD, DROPPED, others=CLOSES, runs=OTHER_RUN
@@ -460,6 +469,13 @@ STREAMS: dict[str, Failing] = {
     "too late, not overwhelmed": StreamLost(CLIENT, SERVER, True, 4.0),
     "too late, given no more time": StreamLost(CLIENT, SERVER, True, overwhelmed=True),
     "not too late, overwhelmed": StreamLost(CLIENT, SERVER, given=4.0, overwhelmed=True),
+    "their policy closes": StreamLost(CLIENT, SERVER, others=CLOSES),
+    "their policy opens": StreamLost(CLIENT, SERVER, others=OPENS),
+    "another run": StreamLost(CLIENT, SERVER, runs=OTHER_RUN),
+    "another run, their policy closes": StreamLost(CLIENT, SERVER, others=CLOSES, runs=OTHER_RUN),
+    "another run, nothing lost": StreamLost(
+        CLIENT, SERVER, runs=OTHER_RUN, ends=(StreamVerdict.SURVIVED, StreamVerdict.SURVIVED)
+    ),
 }
 NEW_PODS: dict[str, Failing] = {
     "answers, Windows": new_pod(SERVER),
