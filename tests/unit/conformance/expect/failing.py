@@ -1,0 +1,582 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes one failure of an expectation, for the advice that its message ends with.
+
+Each builder takes what the choice of advice may depend on, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from conformance.errors import Nonconformance, SuiteError
+from conformance.evidence.felix_cause import name_felix
+from conformance.expect import excuses, machine_lag
+from conformance.expect.context import Context, Pace
+from conformance.expect.engine import decide
+from conformance.expect.engine.decide import BrokenControl, Rule, Standing, Why, Wrong
+from conformance.expect.explain.advice import Side
+from conformance.expect.explain.between_nodes import Blamed
+from conformance.expect.failure import failure
+from conformance.expect.figures import PolicyChange
+from conformance.expect.outcome import Outcome
+from conformance.expect.owners import Nobody, Others, Runs
+from conformance.expect.subjects.backends import Backends
+from conformance.expect.subjects.fragments import Fragments
+from conformance.expect.subjects.overlay import VXLAN, Carrier, Overlay
+from conformance.expect.subjects.pages import Pages
+from conformance.expect.subjects.pod_startup import PodStartup
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.model.stream import StreamState, StreamVerdict
+from conformance.pods.new_pod import Stage
+from conformance.settings import load_timings
+from tests.unit.conformance.expect import stream_stand_ins as streams
+from tests.unit.conformance.expect import test_resolution as dns
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
+from tests.unit.conformance.expect.subjects.test_pod_startup import NewPod
+
+Result = Verdict | str
+"""The result of one attempt; a text is the name of the pod that answers instead of a backend."""
+UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
+UNREACHABLE, PROHIBITED, RESET = Verdict.UNREACHABLE, Verdict.PROHIBITED, Verdict.RESET
+NO_NAME, DNS_FAILED = Verdict.NO_SUCH_NAME, Verdict.DNS_FAILED
+ANOTHER = "ns/another-pod"
+CLOSED, ARRIVES = Wrong(Why.CLOSED), Wrong(Why.OPEN)
+ASTRAY, UNDECIDED = BrokenControl(Why.ASTRAY), BrokenControl(Why.CONTROL)
+LEAK, NO_DENIAL, WAVERS = Wrong(Why.LEAK), Wrong(Why.NO_DENIAL), Wrong(Why.WAVERS)
+NONE_BLAMED = Blamed()
+NOBODY = Nobody()
+TIMINGS = load_timings()
+
+# --- pods, and the ways to address them -----------------------------------------------------------
+
+
+def pod(name: str, node: str, number: int) -> Workload:
+    """Return a pod of a node, whose operating system its name tells."""
+    made = workload(name, "windows" if node.startswith("windows") else "linux")
+    address, node_address = f"192.168.{number}.9", f"10.0.0.{number}"
+    return replace(made, node=node, address=address, node_address=node_address)
+
+
+CLIENT, WINDOWS_CLIENT = pod("client", "linux-1", 1), pod("client", "windows-1", 2)
+SERVER, LINUX_SERVER = pod("server", "windows-2", 3), pod("server", "linux-2", 4)
+SECOND, THIRD = pod("second", "windows-3", 5), pod("third", "windows-2", 3)
+NEIGHBOUR = pod("neighbour", "linux-1", 1)
+POD, UDP, LINUX_POD = SERVER.tcp(8080), SERVER.udp(8080), LINUX_SERVER.tcp(8080)
+NODE = replace(SERVER, host_network=True).tcp(8080)
+OUTSIDE = Target(host="203.0.113.9", port=443, protocol="tcp", path=Addressing.EXTERNAL)
+
+
+def service(path: Addressing, host: str, *backends: Workload, at: Workload | None = None) -> Target:
+    """Return a target that leads to port 8080 of some pods."""
+    return Target(
+        host=host,
+        port=80,
+        protocol="tcp",
+        path=path,
+        backends=backends or (SERVER,),
+        name="Service web",
+        backend_port=8080,
+        at=at,
+    )
+
+
+CLUSTER_IP = service(Addressing.CLUSTER_IP, "10.96.0.7")
+NAME = service(Addressing.NAME, "web.demo.svc.cluster.local")
+ADDRESSES = {"pod address": POD, "node address": NODE}
+SERVICES = {"ClusterIP": CLUSTER_IP, "name": NAME}
+"""Targets by what a client calls; NodePorts come apart, by the node that is called."""
+
+
+def node_port(called: Workload, *backends: Workload, at: Workload | None = None) -> Target:
+    """Return the NodePort of a Service, at the node of a pod."""
+    return service(Addressing.NODE_PORT, called.node_address, *backends, at=at)
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+class Failing(Protocol):
+    """What makes one failure."""
+
+    def error(self) -> BaseException | None: ...
+
+
+def expecting(
+    answers: dict[str, list[Answer]], *, restarted: Sequence[str] = (), **world: Any
+) -> Expect:
+    """Return expectations over scripted answers; ``restarted``: pods that are others by now."""
+    prober = ScriptedProber(answers, restarted=set(restarted))
+    context = Context(claims=("CONN-3",), world=StandInWorld(**world))
+    return Expect(prober, TIMINGS, context, prober.clock)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What is known of the cluster beside the path."""
+
+    policies: tuple[str, ...] = ()
+    """Names of policies that may be in force at the path's pods."""
+    overlay: Blamed = NONE_BLAMED
+    """What is wrong with what the overlay needs."""
+    own: tuple[Answer, ...] = (DROPPED,)
+    """What the server's own address answers, attempt by attempt."""
+    side: Side | None = None
+    """The end whose node enforces the test's policies; None: no policy was changed."""
+    overwhelmed: bool = False
+    """Whether the lab's machine was overwhelmed all the while."""
+    others: Others = NOBODY
+    """Owners of policies that are not the test's."""
+    runs: Runs = NOBODY
+    """Other runs that change the cluster."""
+
+    def expecting(self, source: Workload) -> Expect:
+        """Return expectations over this cluster."""
+        change = PolicyChange(what="apply it", at=0.0, enforced_at=self.side) if self.side else None
+        made = expecting(
+            {source.pod: list(self.own)},
+            policies_there=lambda pods: self.policies,
+            overlay=lambda source, target: self.overlay,
+            change=lambda: change,
+            others=self.others,
+            runs=self.runs,
+        )
+        machine: Any = SimpleNamespace(overwhelmed=lambda since, now: self.overwhelmed, excused=0)
+        return replace(made, context=replace(made.context, pace=Pace(machine=machine)))
+
+
+ALONE = Cluster()
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path, and how its attempts ended."""
+
+    target: Target | None
+    """None: the source asks its resolver for a name."""
+    observed: tuple[Result, ...]
+    client: Workload = CLIENT
+    given: float = 0.0
+    """s.  Added to its budget since the machine was late."""
+
+    def path(self, *, want: bool) -> decide.Path:
+        """Return the path with its attempts, one each second; ``want``: it is to be open."""
+        patience = TIMINGS.of(self.client.os)
+        attempt = (
+            Attempt(source=self.client, kind=Kind.DNS, give_up_after=5.0, query="web.demo.")
+            if self.target is None
+            else ALONE.expecting(self.client).attempt(self.client, self.target, want=want)
+        )
+        made = decide.Path(
+            attempt, want, Rule.of(patience, [patience], within=60.0), given=self.given
+        )
+        for second, result in enumerate(self.observed):
+            seen = (
+                observation(attempt, result)
+                if isinstance(result, Verdict)
+                else observation(attempt, UP, served_by=result)
+            )
+            made.answer(made.ask(second), seen, at=second, error=0.0, came=second + 0.1)
+        return made
+
+
+@dataclass(frozen=True)
+class NotOpen:
+    """A path that is to be open and is not."""
+
+    route: Route
+    cluster: Cluster = ALONE
+    standing: Standing = CLOSED
+    removed: bool = False
+    """Whether the policies were removed just now."""
+
+    def error(self) -> Exception | None:
+        return self._failure(self.route.path(want=True))
+
+    def _failure(self, path: decide.Path) -> Exception | None:
+        expect = self.cluster.expecting(self.route.client)
+        outcomes = [Outcome(path, self.standing, is_control=False, because="it is so")]
+        machine_lag.excuse(expect, outcomes, 0.0)
+        excuses.excuse(expect, outcomes)
+        return failure(expect, outcomes, seconds=60.0, removed=self.removed)
+
+
+@dataclass(frozen=True)
+class NotClosed(NotOpen):
+    """A path that a policy is to close, and that no row of time-outs closes."""
+
+    standing: Standing = ARRIVES
+    controls: tuple[tuple[Route, ...], ...] = ()
+    """Open paths of its source, and open paths to its target."""
+
+    def error(self) -> Exception | None:
+        path = self.route.path(want=False)
+        path.controls = tuple(tuple(one.path(want=True) for one in kind) for kind in self.controls)
+        return self._failure(path)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The failure that an expectation raises."""
+
+    expectation: Callable[[], object]
+
+    def error(self) -> BaseException | None:
+        try:
+            self.expectation()
+        except (Nonconformance, SuiteError) as error:
+            return error
+        return None
+
+
+def not_open(
+    target: Target | None, *observed: Result, client: Workload = CLIENT, **more: Any
+) -> NotOpen:
+    """Return the failure of a path that is to be open; ``more``: what the cluster is like."""
+    return NotOpen(Route(target, observed, client), Cluster(**more))
+
+
+def not_reopened(target: Target | None, *observed: Result, **more: Any) -> NotOpen:
+    """Return the failure of a path that is to be open again, since its policies were removed."""
+    return replace(not_open(target, *observed, **more), removed=True)
+
+
+def not_closed(
+    target: Target | None,
+    *observed: Result,
+    client: Workload = CLIENT,
+    standing: Standing = ARRIVES,
+    **more: Any,
+) -> NotClosed:
+    """Return the failure of a path that a policy is to close; ``more``: the cluster."""
+    return NotClosed(Route(target, observed, client), Cluster(**more), standing)
+
+
+def control_lost(
+    *controls: Route, to_target: Sequence[Route] = (), denied: NotClosed | None = None
+) -> NotClosed:
+    """Return the failure of a denial over its controls, of its source and of its target.
+
+    ``denied``: the denial, where it is not one that the loss of its controls leaves undecided.
+    """
+    kinds = tuple(kind for kind in (controls, tuple(to_target)) if kind)
+    undecided = not_closed(POD, *[DROPPED] * 4, standing=UNDECIDED)
+    return replace(denied or undecided, controls=kinds)
+
+
+def on_late_machine(row: NotOpen, **more: Any) -> NotOpen:
+    """Return the same failure after the machine was late; ``more``: what the cluster is like."""
+    return replace(row, route=replace(row.route, given=30.0), cluster=Cluster(**more))
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+Delay = float | Verdict | None
+"""s.  How long an answer takes; None: no answer comes.  A verdict is an answer of that kind."""
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A name that does not resolve as it has to, over the answers of the cluster's DNS."""
+
+    answer: Answer
+    """What the question for the name itself gets."""
+    server: Delay = 0.003
+    """What the Service of DNS answers about another name."""
+    pods: tuple[Delay, ...] = (0.003, 0.003)
+    """The same of each DNS pod; empty: the pods are not known."""
+    to: tuple[str, ...] = (dns.ADDRESS,)
+    """The right answer; empty: there is no such record."""
+    record: str = "A"
+    is_known: bool = True
+    """Whether the cluster's DNS is known, so that it is asked again."""
+    at: tuple[Target, ...] = ()
+    """Servers that are asked in place of the client's own."""
+    is_restarted: bool = False
+    """Whether the client's pod restarted meanwhile."""
+    others: Others = NOBODY
+    """Owners of policies that are not the test's."""
+
+    def error(self) -> BaseException | None:
+        known = (dns.Dns if self.pods else dns.NoDns) if self.is_known else type(None)
+        answers: dict[str, list[Answer]] = {CLIENT.pod: [self._answered]}
+        restarted = [CLIENT.pod] if self.is_restarted else []
+        expect = expecting(answers, restarted=restarted, dns=known, others=self.others)
+        asked: dict[str, Any] = {
+            "because": "DNS knows every Service",
+            "record": self.record,
+            "at": self.at,
+        }
+        return Raised(lambda: expect.resolves(CLIENT, "web.demo", self.to, **asked)).error()
+
+    def _answered(self, attempt: Attempt, number: int) -> Observation:
+        if attempt.query != dns.KNOWN:
+            assert callable(self.answer)
+            return self.answer(attempt, number)
+        target = attempt.target
+        hosts = [dns.FIRST.address, dns.SECOND.address]
+        delay = self.pods[hosts.index(target.host)] if target else self.server
+        if isinstance(delay, Verdict):
+            return observation(attempt, delay)
+        return dns.answered(attempt, 99.0 if delay is None else delay)
+
+
+def no_answer(attempt: Attempt, _: int) -> Observation:
+    return dns.answered(attempt, 99.0)
+
+
+def late_address(attempt: Attempt, _: int) -> Observation:
+    return dns.answered(attempt, 3.1)
+
+
+def wrong_address(attempt: Attempt, _: int) -> Observation:
+    return replace(observation(attempt, Verdict.RESOLVED), answers=("203.0.113.9",))
+
+
+def no_record(rcode: str, seconds: float = 0.003) -> Answer:
+    """Return the answer that there is no such record, or no such name."""
+    return lambda attempt, _: replace(
+        observation(attempt, NO_NAME),
+        rcode=rcode,
+        seconds=seconds,
+        detail=f"{attempt.query} {rcode}",
+    )
+
+
+def by_turns(*answers: Answer) -> Answer:
+    """Return these answers one after the other, again and again."""
+
+    def answer(attempt: Attempt, number: int) -> Observation:
+        turn = answers[number % len(answers)]
+        assert callable(turn)
+        return turn(attempt, number)
+
+    return answer
+
+
+def at_first(first: Answer, then: Answer) -> Answer:
+    """Return one answer to the first question, and another to all that follow."""
+    return by_turns(first, *[then] * 1000)
+
+
+def right_address(attempt: Attempt, _: int) -> Observation:
+    return dns.answered(attempt)
+
+
+# --- other owners, and Felix ----------------------------------------------------------------------
+
+
+@dataclass
+class Owner(Nobody):
+    """Another owner of a policy that closes, or opens, paths by one protocol."""
+
+    gives: str
+    """``closed``, or ``open``."""
+    by: str = "TCP"
+    exempt: str = "exempt the suite's namespaces"
+
+    def excuse(self, *way: object, **how: object) -> str:
+        given = (way[2], how["protocol"])
+        return "their policy may give it" if given == (self.gives, self.by) else ""
+
+
+class OtherRun(Nobody):
+    """Another run that is changing every node."""
+
+    exempt = "wait until that run has ended"
+
+    def excuse(self, *way: object, **how: object) -> str:
+        return "another run is changing this node"
+
+
+CLOSES, OPENS, OTHER_RUN = Owner("closed"), Owner("open"), OtherRun()
+
+
+def reachable(
+    target: Target, result: Answer, *, restarted: Sequence[str] = (), **world: Any
+) -> Raised:
+    """Return the failure of the whole expectation that a client reaches a target."""
+
+    def expectation() -> None:
+        expect = expecting({CLIENT.pod: [result]}, restarted=restarted, **world)
+        expect.reachable(CLIENT, target, because="it is so")
+
+    return Raised(expectation)
+
+
+@dataclass(frozen=True)
+class WithFelix:
+    """A failure whose message then names Felix where it does not run."""
+
+    failing: Failing
+    down: tuple[str, ...]
+    """Nodes on which Felix does not run."""
+
+    def error(self) -> BaseException | None:
+        error = self.failing.error()
+        assert error is not None
+        name_felix(error, ["linux-1", "windows-2"], lambda nodes: dict.fromkeys(self.down, "gone"))
+        return error
+
+
+# --- streams, new pods, Services, nodes -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamLost:
+    """A stream between two pods that was lost and is not opened again in time."""
+
+    client: Workload
+    server: Workload
+    too_late: bool = False
+    """Whether nothing but the budget for a new stream is over."""
+    given: float = 0.0
+    """s.  Added to the budget since the machine was late."""
+    overwhelmed: bool = False
+    """Whether the lab's machine was overwhelmed all the while."""
+    others: Others = NOBODY
+    runs: Runs = NOBODY
+    ends: tuple[StreamVerdict, StreamVerdict] = (streams.RESET, streams.STALLED)
+    """How the client's end stands, and the server's."""
+
+    def error(self) -> Exception:
+        expected = streams.Expectations(streams.ScriptedStreams(streams.LOST)).streams
+        machine: Any = SimpleNamespace(overwhelmed=lambda *_: self.overwhelmed, excused=0)
+        world = StandInWorld(others=self.others, runs=self.runs)
+        context = replace(expected.expect.context, pace=Pace(machine=machine), world=world)
+        expected.expect = replace(expected.expect, context=context)
+        expected._given = self.given
+        state = StreamState(
+            client=streams.end(self.client, "client", self.ends[0]),
+            server=streams.end(self.server, "server", self.ends[1]),
+            target=self.server.tcp(9000),
+            recovery_tries=1,
+        )
+        return expected.violation(state, "a new stream", "it is so", too_late=self.too_late)
+
+
+def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodStartup:
+    """Return expectations about new pods; ``answers``: by the port that the client asks."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        assert attempt.target is not None
+        return observation(attempt, answers[attempt.target.port])
+
+    return PodStartup(expecting({client.pod: [answer]}, **world))
+
+
+def new_pod(
+    made: Workload, answer: Verdict = UP, *, beside: Verdict = UP, stage: Stage = "done"
+) -> Raised:
+    """Return the failure of a new pod that is to be silent until its policy is there.
+
+    ``beside``: what another pod answers; ``stage``: how far the new pod's first action comes.
+    """
+    return Raised(
+        lambda: startup(CLIENT, {8080: answer, 80: beside}).accept_nothing(
+            CLIENT, [NewPod([stage], pod=made)], beside=NEIGHBOUR.tcp(80), because="it is so"
+        )
+    )
+
+
+def first_action(made: Workload, **world: Any) -> Raised:
+    """Return the failure of a new pod whose first packet leaves before its policy is there."""
+    return Raised(
+        lambda: startup(made, {}, **world).sent_nothing([NewPod(pod=made)], POD, because="it is so")
+    )
+
+
+def never_ready(made: Workload) -> Raised:
+    """Return the failure of a new pod that its kubelet does not reach."""
+    beside = NEIGHBOUR.tcp(80)
+    return Raised(
+        lambda: startup(CLIENT, {8080: DROPPED, 80: UP}).become_ready(
+            CLIENT, [NewPod(pod=made, readiness=False)], beside=beside, because="it is so"
+        )
+    )
+
+
+def lost_by_size(target: Target, *lost: int) -> Raised:
+    """Return the failure of datagrams, or transfers, of these sizes in bytes."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        size = attempt.payload or len(attempt.request)
+        return observation(attempt, DROPPED if size in lost else UP)
+
+    def expectation() -> None:
+        subject = Fragments(expecting({CLIENT.pod: [answer]}))
+        subject.arrive([(CLIENT, target)], because="it is so")
+
+    return Raised(expectation)
+
+
+def page(target: Target) -> Raised:
+    """Return the failure of a page that shows something else."""
+
+    def other(attempt: Attempt, _: int) -> Observation:
+        return replace(observation(attempt, UP), status=200, body=b"<h1>It works!</h1>")
+
+    def expectation() -> None:
+        subject = Pages(expecting({CLIENT.pod: [other]}))
+        subject.show(CLIENT, [target], "Hello", because="it is so")
+
+    return Raised(expectation)
+
+
+def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
+    """Return the failure of a long answer, by a Service and by the server's own address."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        return observation(attempt, by_service if attempt.target == CLUSTER_IP else own)
+
+    def expectation() -> None:
+        subject = Backends(expecting({CLIENT.pod: [answer]}))
+        subject.answer_whole([(CLIENT, CLUSTER_IP)], because="it is so")
+
+    return Raised(expectation)
+
+
+def overlay(
+    nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
+) -> Raised:
+    """Return the failure of a path between nodes; ``inside`` one of them, and to a ``node``."""
+    to_far = CLIENT, SERVER.tcp(8080)
+    to_near = replace(NEIGHBOUR, pod="inside"), CLIENT.tcp(8080)
+    to_node = replace(CLIENT, pod="node", host_network=True)
+    answers: dict[str, list[Answer]] = {
+        CLIENT.pod: [DROPPED],
+        SERVER.pod: [DROPPED],
+        "inside": [inside],
+        "node": [node],
+    }
+
+    def expectation() -> None:
+        Overlay(expecting(answers), nodes, by).passes(
+            between=[to_far], within=[to_near], node=to_node, because="it is so"
+        )
+
+    return Raised(expectation)
+
+
+def first_only(attempt: Attempt, _: int) -> Observation:
+    """Answer at the first backend's own address alone."""
+    is_first = attempt.target is not None and attempt.target.host == SERVER.address
+    return observation(attempt, UP if is_first else DROPPED)
+
+
+def listening(port: int, protocol: str) -> Answer:
+    """Return the answers of a pod that listens at one port alone."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        target = attempt.target
+        listens = target is not None and (target.port, target.protocol) == (port, protocol)
+        return observation(attempt, UP if listens else DROPPED)
+
+    return answer
