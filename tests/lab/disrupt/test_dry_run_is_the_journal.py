@@ -18,6 +18,7 @@ from conformance.journal.store import JOURNAL_LABEL, entries_of
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.kube.ownership import SYSTEM_NAMESPACE
+from conformance.kube.refused import ApiUnreachable
 from conformance.kube.waits import Waits
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability.hit_run import TIMINGS
@@ -78,6 +79,13 @@ class Journals(threading.Thread):
         self._over = False
 
     def run(self) -> None:
+        try:
+            self._follow()
+        except ApiUnreachable:
+            if not self._over:  # else the lab has ended, and the watch with it
+                raise
+
+    def _follow(self) -> None:
         labels = f"{JOURNAL_LABEL}=true"
         for found in Waits(self._kube).states(
             "v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels, within=WITHIN
