@@ -31,7 +31,8 @@ from conformance.model.endpoint import OS, Addressing, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation
 
 OLD, NEW = 4096, 4097
 
@@ -147,7 +148,7 @@ class Story:
 
 
 def party(name: str, os: OS, node: str, address: str) -> Workload:
-    return replace(workload(name, os), node=node, address=address)
+    return a_workload(name, os, node=node, address=address)
 
 
 def story(world: World, *, second: bool = True) -> Story:

@@ -31,6 +31,7 @@ from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.linux_host import CAPTURE
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 
 NETWORK: dict[str, Any] = {
     "ID": "a1", "Name": "Calico", "Type": "Overlay",
@@ -56,10 +57,7 @@ ENDPOINT: dict[str, Any] = {
 
 
 def pod(name: str, os: OS, node: str, address: str = "10.9.0.7") -> Workload:
-    return Workload(
-        namespace="ns", pod=name, container="main", uid=f"uid-{name}", role="client", os=os, node=node,
-        address=address, node_address="10.0.0.1",
-    )  # fmt: skip
+    return a_workload(name, os, node=node, address=address, node_address="10.0.0.1")
 
 
 def way(source: Workload, target: Workload) -> Attempt:

@@ -42,6 +42,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect import stream_stand_ins as streams
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
@@ -51,7 +52,6 @@ from tests.unit.conformance.expect.stand_ins import (
     Clock,
     ScriptedProber,
     observation,
-    workload,
 )
 from tests.unit.conformance.expect.subjects import (
     test_acl_lists,
@@ -68,9 +68,9 @@ WALL_CLOCK = re.compile(r"\d{8,}\.\d+")
 """Seconds since the stand-ins' streams, which live in 1970."""
 TEXTS = Path(__file__).with_suffix(".txt")
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
-FRIEND, STRANGER = workload("friend"), replace(workload("stranger"), node="linux-2")
-SERVER = replace(
-    workload("server", "windows"), address="192.168.9.9", node="windows-2", node_address="10.0.0.14"
+FRIEND, STRANGER = a_workload("friend"), a_workload("stranger", node="linux-2")
+SERVER = a_workload(
+    "server", "windows", address="192.168.9.9", node="windows-2", node_address="10.0.0.14"
 )
 SECOND = replace(SERVER, pod="second", uid="uid-second", node="windows-1", address="192.168.8.8")
 SERVICE = Target(
@@ -331,7 +331,7 @@ def own_node() -> None:
     one.become_ready(
         test_pod_startup.CLIENT,
         [behind],
-        beside=workload("beside").tcp(80),
+        beside=a_workload("beside").tcp(80),
         because="kubelets may enter",
     )
 

@@ -17,6 +17,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
@@ -25,12 +26,11 @@ from tests.unit.conformance.expect.stand_ins import (
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-FRIEND, STRANGER = workload("friend"), workload("stranger", "windows")
-SERVER = workload("server", "windows").tcp(8080)
+FRIEND, STRANGER = a_workload("friend"), a_workload("stranger", "windows")
+SERVER = a_workload("server", "windows").tcp(8080)
 POLL = load_timings().windows.poll_every
 
 

@@ -19,17 +19,13 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    target,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-FRIEND, FOE, BESIDE, SERVER = workload("friend"), workload("foe"), workload("beside"), target()
+FRIEND, FOE, BESIDE = a_workload("friend"), a_workload("foe"), a_workload("beside")
+SERVER = target()
 BECAUSE = "the rule is skipped"
 CLOSED = Case(FRIEND, SERVER, open=False, because=BECAUSE)
 OPEN = Case(FRIEND, SERVER, open=True, because=BECAUSE)
@@ -285,7 +281,7 @@ def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
 
 
 DOCUMENTED, BOTH, OPEN_WITNESS, CLOSED_WITNESS = (
-    (workload(name), SERVER) for name in ("documented", "both", "open", "closed")
+    (a_workload(name), SERVER) for name in ("documented", "both", "open", "closed")
 )
 CONFIRMED, VIOLATED, INCONCLUSIVE, LIFTED = (
     ClaimVerdict.CONFIRMED,

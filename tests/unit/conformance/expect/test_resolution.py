@@ -21,13 +21,14 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.cluster_dns import ClusterDns
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 
-FRIEND = workload("friend")
+FRIEND = a_workload("friend")
 ADDRESS = "10.96.0.7"
-FIRST = replace(workload("coredns-1"), address="192.168.1.4", node="linux-2")
-SECOND = replace(workload("coredns-2"), address="192.168.2.4", node="linux-3")
+FIRST = a_workload("coredns-1", address="192.168.1.4", node="linux-2")
+SECOND = a_workload("coredns-2", address="192.168.2.4", node="linux-3")
 KNOWN = "kubernetes.default.svc.cluster.local."
 SILENT = "no answer from 10.96.0.10:53"
 

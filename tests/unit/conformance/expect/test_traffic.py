@@ -21,6 +21,7 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.conftest import Make
 from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
@@ -30,10 +31,9 @@ from tests.unit.conformance.expect.stand_ins import (
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
-FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
+FRIEND, STRANGER, SERVER = a_workload("friend"), a_workload("stranger", "windows"), target()
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 OWN = (STRANGER, BYSTANDER)

@@ -26,14 +26,15 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.network import Network
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 
-CLIENT, FAR_CLIENT = workload("client"), workload("far-client", "windows")
-NODE = replace(workload("node"), host_network=True, node_address="10.0.0.10")
-SERVER = replace(workload("server", "windows"), address="192.168.9.9", node_address="10.0.0.14")
-NGINX = replace(workload("nginx"), address="192.168.0.7")
+CLIENT, FAR_CLIENT = a_workload("client"), a_workload("far-client", "windows")
+NODE = a_workload("node", host_network=True, node_address="10.0.0.10")
+SERVER = a_workload("server", "windows", address="192.168.9.9", node_address="10.0.0.14")
+NGINX = a_workload("nginx", address="192.168.0.7")
 ANOTHER = "ns/another-pod"
 NAMELESS = "a server that does not say who it is"
 BECAUSE = "nothing forbids it"

@@ -19,12 +19,13 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Addressing, Workload
+from conformance.model.endpoint import Addressing
 from conformance.model.observation import Verdict
-from tests.unit.conformance.expect.stand_ins import observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import observation
 
 KUBERNETES, V3, CRD = "networking.k8s.io/v1", "projectcalico.org/v3", "crd.projectcalico.org/v1"
-SERVER, CLIENT = workload("server"), workload("client")
+SERVER, CLIENT = a_workload("server"), a_workload("client")
 RUN = Ownership("ab12", "gw0")
 
 
@@ -462,15 +463,15 @@ def test_policies_that_can_close_nothing_cost_no_look_at_pods() -> None:
 def test_a_node_reaches_its_own_pods_whatever_denies_ingress() -> None:
     cluster = Cluster(V3)
     cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("deny", types=["Ingress", "Egress"])]
-    host = Workload(**{**vars(CLIENT), "host_network": True})
+    host = replace(CLIENT, host_network=True)
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == ""
-    other = Workload(**{**vars(host), "node": "linux-2"})
+    other = replace(host, node="linux-2")
     assert known(cluster).excuse(other, SERVER.tcp(8080), "closed") != ""
 
 
 def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_others() -> None:
     cluster = Cluster(V3)
-    host = Workload(**{**vars(CLIENT), "host_network": True, "node": "linux-2"})
+    host = replace(CLIENT, host_network=True, node="linux-2")
     deny: dict[str, Any] = {"types": ["Egress"], "selector": "has(kubernetes-host)"}
     cluster.lists[V3, "GlobalNetworkPolicy"] = [
         policy("hosts", **deny),
@@ -494,7 +495,7 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
         "pods are not its business"
     )
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
-    own = Workload(**{**vars(host), "node": SERVER.node})
+    own = replace(host, node=SERVER.node)
     assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", (
         "the endpoint is another node's"
     )

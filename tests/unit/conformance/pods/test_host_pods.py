@@ -14,6 +14,7 @@ from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Wish
 from conformance.pods.host_pods import HostPods
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_workload
 
 REFUSAL = (
     'pods "host-windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
@@ -53,12 +54,17 @@ class Deployer:
             "metadata": {"name": wish.called, "uid": uid}, "spec": {},
             "status": {"phase": "Running", "podIP": "10.0.0.9"},
         }  # fmt: skip
-        return {
-            wish.called: Workload(
-                namespace="ns-host", pod=wish.called, container="host", uid=uid, role=wish.role, os=wish.node.os,
-                node=wish.node.name, address="10.0.0.9", node_address="10.0.0.9",
-            )
-        }  # fmt: skip
+        pod = a_workload(
+            wish.called,
+            wish.node.os,
+            namespace="ns-host",
+            uid=uid,
+            role=wish.role,
+            node=wish.node.name,
+            address="10.0.0.9",
+            node_address="10.0.0.9",
+        )
+        return {wish.called: pod}
 
     def find(self, api: str, kind: str, name: str, namespace: str) -> Any:
         return self.there.get(name)

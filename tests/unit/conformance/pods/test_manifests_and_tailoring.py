@@ -17,6 +17,7 @@ from conformance.pods.placement import tolerations
 from conformance.pods.prepull import present
 from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
 from conformance.settings import ImageChoice, Images, Mirror, PodLimits
+from tests.unit.conformance.builders import a_workload
 
 FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamespace"}
 """With spec.os windows the API server rejects a pod that has one of these."""
@@ -226,12 +227,7 @@ def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
 
 
 def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
-    from conformance.model.endpoint import Workload
-
-    workload = Workload(
-        namespace="n", pod="p", container="c", uid="u", role="linux-client", os="linux", node="w", address="10.0.0.1",
-        node_address="192.0.2.1", restarts=1,
-    )  # fmt: skip
+    workload = a_workload(uid="u", container="c", restarts=1)
     pod = {
         "metadata": {"uid": "u"},
         "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]},

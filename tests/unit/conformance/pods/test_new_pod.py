@@ -11,16 +11,13 @@ import pytest
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.waits import pod_state
-from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed
 from conformance.pods.new_pod import NewPod, role_of
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_workload
 
 NAME = role_of("windows")
-WORKLOAD = Workload(
-    namespace="ns", pod=NAME, container="server", uid="u", role=NAME, os="windows", node="w1", address="192.168.0.5",
-    node_address="10.0.0.14",
-)  # fmt: skip
+WORKLOAD = a_workload(NAME, "windows", container="server", uid="u", role=NAME, node="w1")
 RUNNING: dict[str, Any] = {"running": {}}
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ from conformance.model.facts import Fact
 from conformance.pods.deploy import Wish
 from conformance.pods.groups import Group
 from conformance.pods.pool_clients import PoolClients
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 
 def pools(**cidrs: str) -> dict[str, Fact[str]]:
@@ -31,7 +30,7 @@ class Cluster:
         self.changes = SimpleNamespace(
             dry_run=False, delete=lambda target, why: self.deleted.append(target.name)
         )
-        demo = replace(workload("demo"), address="192.168.0.5")
+        demo = a_workload("demo", address="192.168.0.5")
         pods: Any = SimpleNamespace(
             clients=lambda os: Group([demo]), servers=lambda os: Group([demo])
         )
@@ -40,7 +39,7 @@ class Cluster:
 
     def deploy(self, wishes: list[Wish]) -> dict[str, Any]:
         self.asked += wishes
-        return {wish.called: replace(workload(wish.called), address=self.given) for wish in wishes}
+        return {wish.called: a_workload(wish.called, address=self.given) for wish in wishes}
 
 
 BOTH = pools(first="192.168.0.0/16", second="172.30.0.0/16")

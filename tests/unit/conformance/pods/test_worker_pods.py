@@ -21,6 +21,7 @@ from conformance.pods.roles import ROLES
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import DEMO, WorkerPods
 from conformance.settings import Cover
+from tests.unit.conformance.builders import a_workload
 
 
 def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
@@ -97,14 +98,16 @@ class Deployer:
             self.wishes.append(wish)
         if wish.called in self.broken:
             raise self.broken[wish.called]
-        role = ROLES[wish.role]
-        return {
-            wish.called: Workload(
-                namespace=wish.namespace or self.namespace, pod=f"{wish.called}-abc", container="agent",
-                uid=f"{wish.namespace}/{wish.called}", role=wish.role, os=role.os, node=wish.node.name,
-                address="192.168.0.5", node_address=wish.node.address,
-            )
-        }  # fmt: skip
+        pod = a_workload(
+            f"{wish.called}-abc",
+            ROLES[wish.role].os,
+            namespace=wish.namespace or self.namespace,
+            uid=f"{wish.namespace}/{wish.called}",
+            role=wish.role,
+            node=wish.node.name,
+            node_address=wish.node.address,
+        )
+        return {wish.called: pod}
 
 
 def worker_pods(deployer: Deployer, facts: Facts = FOUR) -> WorkerPods:

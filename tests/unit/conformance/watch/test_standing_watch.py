@@ -22,7 +22,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.run.directory import RunDirectory
 from conformance.settings import Timings, load_timings
 from conformance.watch import result, standing_watch
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 
 def patience(seconds: float) -> Timings:
@@ -68,7 +68,7 @@ def test_the_turn_of_a_process_that_died_in_it_lasts_until_now(tmp_path: Path) -
 
 
 def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was() -> None:
-    one = Attempt(source=workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
+    one = Attempt(source=a_workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
     path = Watched(node="linux-1", way="in", attempt=one)
     found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
     assert found == {"windows-2019": "its pods were never there to be asked"}
@@ -85,8 +85,8 @@ def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_
         set(),
         0.0,
     )
-    target = workload("web").tcp(8080)
-    one = Attempt(source=workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
+    target = a_workload("web").tcp(8080)
+    one = Attempt(source=a_workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
     enters = Watched(node="linux-1", way="in", attempt=one)
     leaves, free = replace(enters, way="out"), replace(enters, node="linux-2", way="free")
     watch._paths = [enters, leaves, free]

@@ -14,16 +14,11 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    observation,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation
 
-FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
+FRIEND, STRANGER, BACKEND = a_workload("friend"), a_workload("stranger"), a_workload("backend")
 SERVICE = Target(
     host="10.96.0.9",
     port=80,

@@ -16,21 +16,16 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    target,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-FRIEND = workload("friend")
+FRIEND = a_workload("friend")
 
 
 def on(node: str, name: str, os: OS = "windows") -> Workload:
-    return replace(workload(name, os), node=node)
+    return a_workload(name, os, node=node)
 
 
 STRANGERS = [on("windows-1", "one"), on("windows-2", "two"), on("windows-3", "three")]

@@ -14,11 +14,12 @@ from conformance.model.codec import from_plain, to_plain
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-CLIENT, OTHER, SERVER = workload("client"), workload("other"), workload("server").tcp(8080)
+CLIENT, OTHER, SERVER = a_workload("client"), a_workload("other"), a_workload("server").tcp(8080)
 
 
 def failed(**answers: list[object]) -> Explanation:

@@ -20,9 +20,10 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
-A, B = workload("a"), replace(workload("b"), node="linux-2")
+A, B = a_workload("a"), a_workload("b", node="linux-2")
 SERVICE = Target(
     host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B)
 )
@@ -60,7 +61,7 @@ def asked(
     expect = Expect(
         prober, load_timings(), Context(claims=("CONN-4",), sink=Sink(kept)), prober.clock
     )
-    sources = [replace(workload(name), node=name) for name in clients]
+    sources = [a_workload(name, node=name) for name in clients]
     said = ""
     try:
         Backends(expect).all_used(sources, *service, because="x")
@@ -91,7 +92,7 @@ def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
 
 def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
     """Ten clients of eight backends chosen at random: in a round of twelve connections one of four misses some."""
-    pods = [replace(workload(f"p{number}"), node=f"linux-{number}") for number in range(8)]
+    pods = [a_workload(f"p{number}", node=f"linux-{number}") for number in range(8)]
     service = replace(SERVICE, backends=tuple(pods))
     for seed in range(20):
         clients: dict[str, list[Answer]] = {
@@ -135,7 +136,7 @@ def test_a_backend_that_restarted_says_nothing() -> None:
 def empty(*answers: Answer) -> None:
     prober = ScriptedProber({"c": list(answers)})
     expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
-    Backends(expect).none([workload("c")], SERVICE, because="the Service selects no pod")
+    Backends(expect).none([a_workload("c")], SERVICE, because="the Service selects no pod")
 
 
 def test_a_service_without_backends_may_refuse_or_say_nothing_once_it_has_lost_them() -> None:
@@ -167,7 +168,7 @@ def whole(*answers: Answer) -> list[int]:
 
     prober.answers = {"c": [answer]}
     service = replace(SERVICE, backends=(A,), backend_port=8080)
-    Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
+    Backends(expect).answer_whole([(a_workload("c"), service)], because="each packet is rewritten")
     return sizes
 
 
@@ -188,7 +189,7 @@ def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: b
     told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told):
         Backends(expect).answer_whole(
-            [(workload("c"), service)], because="each packet is rewritten"
+            [(a_workload("c"), service)], because="each packet is rewritten"
         )
 
 
@@ -244,7 +245,7 @@ def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
     prober = ScriptedProber({"c": [heard]})
     expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
     service = replace(SERVICE, protocol="udp", backends=(B,))
-    Backends(expect).answer_a_kept_socket([replace(workload("c"), node="c")], service, because="x")
+    Backends(expect).answer_a_kept_socket([a_workload("c", node="c")], service, because="x")
     assert len(ports) > 1
     assert set(ports) == {KEPT_PORT}
     assert KEPT_PORT > 0

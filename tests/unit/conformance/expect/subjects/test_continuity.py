@@ -20,16 +20,16 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
-STRANGER, SERVER = workload("stranger", "windows"), workload("server")
+STRANGER, SERVER = a_workload("stranger", "windows"), a_workload("server")
 TARGET = replace(target(), backends=(SERVER,))
 CLOSED = Case(STRANGER, TARGET, open=False, because="it stays")
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT

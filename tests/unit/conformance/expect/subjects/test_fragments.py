@@ -20,11 +20,12 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import OS
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-GOOD, BAD = workload("good"), workload("bad", "windows")
-SERVER = replace(workload("server", "windows"), node="windows-2", address="192.168.9.9").udp(8080)
+GOOD, BAD = a_workload("good"), a_workload("bad", "windows")
+SERVER = a_workload("server", "windows", node="windows-2", address="192.168.9.9").udp(8080)
 
 
 @dataclass
@@ -131,7 +132,7 @@ def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
     expect = Expect(
         prober, load_timings(), Context(claims=("CONN-3",), sink=Sink(kept)), prober.clock
     )
-    server = replace(workload("server"), node="linux-2", address="192.168.9.9").tcp(8080)
+    server = a_workload("server", node="linux-2", address="192.168.9.9").tcp(8080)
     Fragments(expect).arrive([(GOOD, server)], because="they are filled")
     assert {one.verdict for one in kept} == {ClaimVerdict.CONFIRMED}
 
@@ -176,9 +177,7 @@ def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) ->
     for clients, servers in product(("linux", "windows"), repeat=2):
         prober = ScriptedProber({name: [answer] for name in SYSTEMS})
         expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
-        pods = {
-            name: replace(workload(name, system), node=name) for name, system in SYSTEMS.items()
-        }
+        pods = {name: a_workload(name, system, node=name) for name, system in SYSTEMS.items()}
         ways = [
             (pods[client], pods[server].udp(8080))
             for client, server in permutations(SYSTEMS, 2)

@@ -16,7 +16,8 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Firewall:
 
 
 def at(node: str, address: str) -> Workload:
-    return replace(workload(f"on-{node}", "linux"), node=node, node_address=address)
+    return a_workload(f"on-{node}", "linux", node=node, node_address=address)
 
 
 HERE, THERE = at("l1", "192.0.2.1"), at("l2", "192.0.2.2")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -19,7 +19,8 @@ from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.services import Service
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 from tests.unit.conformance.expect.subjects.test_service_source import (
     NEW,
     facts,
@@ -28,9 +29,9 @@ from tests.unit.conformance.expect.subjects.test_service_source import (
 )
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-SERVER = replace(workload("server", "windows"), address="192.168.0.9")
-STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
-ADMITTED = workload("admitted")
+SERVER = a_workload("server", "windows", address="192.168.0.9")
+STRANGER = a_workload("stranger", "windows", address="192.168.0.71")
+ADMITTED = a_workload("admitted")
 SERVICE = Service(
     name="web",
     namespace="ns",

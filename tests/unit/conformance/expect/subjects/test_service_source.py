@@ -31,13 +31,14 @@ from conformance.pods.groups import PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
-CLIENT = replace(workload("client", "windows"), address="192.168.0.70")
-STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
-SERVER = replace(workload("server"), address="192.168.0.9")
+CLIENT = a_workload("client", "windows", address="192.168.0.70")
+STRANGER = a_workload("stranger", "windows", address="192.168.0.71")
+SERVER = a_workload("server", address="192.168.0.9")
 SERVICE = Service(
     name="web",
     namespace="ns",

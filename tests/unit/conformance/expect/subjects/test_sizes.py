@@ -25,20 +25,15 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import (
-    Clock,
-    ImmediateAsking,
-    observation,
-    told,
-    workload,
-)
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, told
 
-LINUX, LINUX_SERVER = workload("linux-client"), workload("linux-server")
+LINUX, LINUX_SERVER = a_workload("linux-client"), a_workload("linux-server")
 WINDOWS, WINDOWS_SERVER = (
-    workload("windows-client", "windows"),
-    workload("windows-server", "windows"),
+    a_workload("windows-client", "windows"),
+    a_workload("windows-server", "windows"),
 )
-NODE = workload("linux-node")
+NODE = a_workload("linux-node")
 
 
 @dataclass
