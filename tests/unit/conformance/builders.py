@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.model.endpoint import OS, Workload
+from conformance.model.facts import Fact, Facts, NodeFacts
 
 
 def a_workload(name: str = "client", os: OS = "linux", /, **fields: Any) -> Workload:
@@ -23,3 +24,50 @@ def a_workload(name: str = "client", os: OS = "linux", /, **fields: Any) -> Work
         node_address="10.0.0.11",
     )
     return replace(pod, **fields)
+
+
+def a_node(name: str = "linux-1", os: OS = "linux", /, **fields: Any) -> NodeFacts:
+    """Return the facts of a Ready, schedulable worker node."""
+    node = NodeFacts(
+        name=name,
+        os=os,
+        address="10.0.0.11",
+        ready=True,
+        schedulable=True,
+        control_plane=False,
+        kernel_version="",
+        os_image="",
+        container_runtime="containerd://2.1.0",
+        labels={"kubernetes.io/os": os, "kubernetes.io/hostname": name},
+    )
+    return replace(node, **fields)
+
+
+def a_windows_node(name: str = "windows-1", build: int = 20348, /, **fields: Any) -> NodeFacts:
+    """Return a Windows node with the label that Kubernetes gives to a build."""
+    node = a_node(name, "windows", windows_build=(build, 1))
+    labels = node.labels | {"node.kubernetes.io/windows-build": f"10.0.{build}"}
+    return replace(node, **({"labels": labels} | fields))
+
+
+def some_facts(*nodes: NodeFacts, **known: Any) -> Facts:
+    """Return the facts of a lab with these nodes; what no keyword gives is unknown."""
+    unknown: Any = Fact(None, "a test")
+    facts = Facts(
+        nodes=nodes,
+        kubernetes_version=unknown,
+        calico_version=unknown,
+        mode=unknown,
+        datastore=unknown,
+        install=unknown,
+        platform=unknown,
+        calico_apis=unknown,
+        cni=unknown,
+        kube_proxy_mode=unknown,
+        evidence="lab",
+    )
+    given: dict[str, Any] = {
+        name: value if isinstance(value, Fact) else Fact(value, "a test")
+        for name, value in known.items()
+    }
+    return replace(facts, **given)

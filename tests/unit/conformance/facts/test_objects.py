@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,9 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
+from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts, NodeFacts
+from tests.unit.conformance.builders import a_node, some_facts
 
 V3, CRD, OPERATOR = "projectcalico.org/v3", "crd.projectcalico.org/v1", "operator.tigera.io/v1"
 Obj = dict[str, Any]
@@ -44,12 +46,8 @@ class Objects:
         )
 
 
-def node(name: str, os: Literal["linux", "windows"], **more: Any) -> NodeFacts:
-    plain: dict[str, Any] = {"control_plane": False, "container_runtime": "containerd://1.7.24"}
-    return NodeFacts(
-        name=name, os=os, address="10.0.0.11", ready=True, schedulable=True, os_image="",
-        kernel_version="10.0.20348.2762", **(plain | more),
-    )  # fmt: skip
+def node(name: str, os: OS, **more: Any) -> NodeFacts:
+    return a_node(name, os, kernel_version="10.0.20348.2762", **more)
 
 
 def facts(
@@ -57,17 +55,9 @@ def facts(
     datastore: str | None = "kubernetes",
     more: tuple[NodeFacts, ...] = (),
 ) -> Facts:
-    known: dict[str, Any] = {
-        name: Fact(None, "-")
-        for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode")
-    }
-    known |= {
-        "mode": Fact("vxlan", "m"),
-        "datastore": Fact(datastore, "d"),
-        "install": Fact(install, "i"),
-    }
     nodes = (node("lin", "linux"), node("win", "windows"), *more)
-    return Facts(nodes=nodes, calico_version=Fact("v3.31.2", "v"), evidence="lab", **known)
+    known = {"mode": "vxlan", "datastore": datastore, "install": install}
+    return some_facts(*nodes, calico_version="v3.31.2", **known)
 
 
 def named(name: str, **spec: Any) -> Obj:

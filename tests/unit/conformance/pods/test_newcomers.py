@@ -13,10 +13,10 @@ from conformance.errors import EnvironmentBroken
 from conformance.pods.deploy import Wish
 from conformance.pods.groups import Group
 from conformance.pods.newcomers import Newcomers
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_node, a_workload
 
 
-def test_a_guest_and_a_stranger_come_to_each_clients_node_and_go_again(make: Any) -> None:
+def test_a_guest_and_a_stranger_come_to_each_clients_node_and_go_again() -> None:
     asked: list[Wish] = []
     deleted: list[str] = []
 
@@ -27,7 +27,7 @@ def test_a_guest_and_a_stranger_come_to_each_clients_node_and_go_again(make: Any
     changes = SimpleNamespace(delete=lambda target, why: deleted.append(target.name))
     deployer: Any = SimpleNamespace(namespace="ns", deploy=deploy, changes=changes)
     placement: Any = SimpleNamespace(
-        covered=lambda os: [make.node("linux-0"), make.node("linux-1")], number=len
+        covered=lambda os: [a_node("linux-0"), a_node("linux-1")], number=len
     )
     newcomers = Newcomers(deployer, placement)
     guests, strangers = newcomers.beside(Group([a_workload("client")]))
@@ -47,7 +47,7 @@ def test_a_guest_and_a_stranger_come_to_each_clients_node_and_go_again(make: Any
 class Cluster:
     """A deployer that gives pods the addresses that they ask for, or others, and remembers what was done in order."""
 
-    def __init__(self, make: Any, taken: str = "") -> None:
+    def __init__(self, taken: str = "") -> None:
         self.done: list[str] = []
         self.taken = taken
         self.changes = SimpleNamespace(
@@ -60,7 +60,7 @@ class Cluster:
         timings: Callable[[str], Any] = lambda os: SimpleNamespace(delete=1.0)  # noqa: E731
         self.settings, self.namespace = SimpleNamespace(timings=SimpleNamespace(of=timings)), "ns"
         self.placement: Any = SimpleNamespace(
-            covered=lambda os: [make.node("linux-1")], number=lambda node: 1
+            covered=lambda os: [a_node("linux-1")], number=lambda node: 1
         )
 
     def deploy(self, wishes: list[Wish]) -> dict[str, Any]:
@@ -78,8 +78,8 @@ class Cluster:
         return Newcomers(self, self.placement)  # type: ignore[arg-type]
 
 
-def test_an_heir_asks_for_the_address_of_a_guest_once_that_is_gone(make: Any) -> None:
-    cluster = Cluster(make)
+def test_an_heir_asks_for_the_address_of_a_guest_once_that_is_gone() -> None:
+    cluster = Cluster()
     newcomers = cluster.newcomers
     guests, _ = newcomers.beside(Group([a_workload("client")]))
     cluster.done.clear()
@@ -90,8 +90,8 @@ def test_an_heir_asks_for_the_address_of_a_guest_once_that_is_gone(make: Any) ->
     assert cluster.done == [*gone, f"deploy client-heir-1 {asked}"]
 
 
-def test_an_heir_with_another_address_shows_nothing(make: Any) -> None:
-    cluster = Cluster(make)
+def test_an_heir_with_another_address_shows_nothing() -> None:
+    cluster = Cluster()
     newcomers = cluster.newcomers
     guests, _ = newcomers.beside(Group([a_workload("client")]))
     cluster.taken = "192.168.0.99"
@@ -101,8 +101,8 @@ def test_an_heir_with_another_address_shows_nothing(make: Any) -> None:
         newcomers.heirs(guests)
 
 
-def test_a_twin_is_replaced_by_its_deployment_and_goes_with_it(make: Any) -> None:
-    cluster = Cluster(make)
+def test_a_twin_is_replaced_by_its_deployment_and_goes_with_it() -> None:
+    cluster = Cluster()
     newcomers = cluster.newcomers
     twins = newcomers.twins(Group([a_workload("server")]))
     (new,) = newcomers.replaced(twins)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -14,34 +14,17 @@ from conformance.errors import EnvironmentBroken, MissingCapability, Nonconforma
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Facts
 from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import DEMO, WorkerPods
 from conformance.settings import Cover
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_node, a_workload, some_facts
 
-
-def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
-    return NodeFacts(
-        name=name, os=os, address=f"10.0.0.{len(name)}", ready=True, schedulable=True, control_plane=False,
-        kernel_version="", os_image="", container_runtime="",
-    )  # fmt: skip
-
-
-def cluster(*nodes: NodeFacts) -> Facts:
-    unknown: Any = Fact(None, "-")
-    return Facts(
-        nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=unknown, datastore=unknown,
-        install=unknown, platform=unknown, calico_apis=unknown, cni=unknown, kube_proxy_mode=unknown,
-        evidence="lab",
-    )  # fmt: skip
-
-
-FOUR = cluster(
-    node("l1", "linux"), node("l2", "linux"), node("w1", "windows"), node("w2", "windows")
+FOUR = some_facts(
+    a_node("l1", "linux"), a_node("l2", "linux"), a_node("w1", "windows"), a_node("w2", "windows")
 )
 
 
@@ -153,7 +136,7 @@ def test_workers_begin_with_different_nodes_and_name_seats_alike() -> None:
 
 
 def test_nodes_that_are_not_covered_have_no_pods() -> None:
-    facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 6)))
+    facts = some_facts(*(a_node(f"w{number}", "windows") for number in range(1, 6)))
     pods = WorkerPods(Deployer(), Placement(facts, cover=Cover(at_most=2)))  # type: ignore[arg-type]
     assert [server.node for server in pods.servers("windows")] == ["w1", "w2"]
 
@@ -397,7 +380,7 @@ def test_around_one_node_of_two_the_other_has_a_server_only() -> None:
 
 
 def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
-    small = cluster(node("l1", "linux"), node("w1", "windows"))
+    small = some_facts(a_node("l1", "linux"), a_node("w1", "windows"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
         worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")
 

@@ -31,7 +31,7 @@ from conformance.pods.groups import PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_node, a_workload, some_facts
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -53,21 +53,13 @@ OWN, SOURCE_VIP, NODE = CLIENT.address, "192.168.0.66", "10.0.0.11"
 def node(
     name: str, build: tuple[int, int], *, schedulable: bool = True, dsr: bool | None = True
 ) -> NodeFacts:
-    return NodeFacts(
-        name=name, os="windows", address=NODE, ready=True, schedulable=schedulable, control_plane=False,
-        kernel_version="", os_image="", container_runtime="", windows_build=build,
-        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"}, dsr=Fact(dsr, "stand-in"),
-    )  # fmt: skip
+    tunnel = {"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"}
+    known = {"windows_build": build, "annotations": tunnel, "dsr": Fact(dsr, "stand-in")}
+    return a_node(name, "windows", schedulable=schedulable, **known)
 
 
 def facts(*nodes: NodeFacts, plane: str | None = "overlay") -> Facts:
-    unknown: Any = Fact(None, "-")
-    carried = tuple(replace(node, plane=Fact(plane, "stand-in")) for node in nodes)
-    return Facts(
-        nodes=carried, kubernetes_version=unknown, calico_version=unknown, mode=unknown,
-        datastore=unknown, install=unknown, platform=unknown, calico_apis=unknown, cni=unknown,
-        kube_proxy_mode=unknown, evidence="lab",
-    )  # fmt: skip
+    return some_facts(*(replace(node, plane=Fact(plane, "stand-in")) for node in nodes))
 
 
 @dataclass

@@ -19,10 +19,10 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_node, a_workload, some_facts
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -31,19 +31,9 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 def facts(
     calico: str | None = "v3.31.2", install: str | None = "operator", tunnel: str = ""
 ) -> Facts:
-    node = NodeFacts(
-        name="windows-1", os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
-        kernel_version="10.0.20348.2762", os_image="", container_runtime="containerd://1.7.24",
-        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": tunnel} if tunnel else {},
-    )  # fmt: skip
-    known: dict[str, Fact[object]] = {
-        name: Fact(None, "-")
-        for name in ("kubernetes_version", "mode", "datastore", "platform", "calico_apis", "cni", "kube_proxy_mode")
-    }  # fmt: skip
-    return Facts(
-        nodes=(node,), calico_version=Fact(calico, "-"), install=Fact(install, "-"),  # type: ignore[arg-type]
-        evidence="lab", **known,  # type: ignore[arg-type]
-    )  # fmt: skip
+    told = {"projectcalico.org/IPv4VXLANTunnelAddr": tunnel} if tunnel else {}
+    node = a_node("windows-1", "windows", kernel_version="10.0.20348.2762", annotations=told)
+    return some_facts(node, calico_version=calico, install=install)
 
 
 @pytest.mark.parametrize(
