@@ -9,6 +9,9 @@ from typing import Any
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 
+Obj = dict[str, Any]
+"""An object of the Kubernetes API."""
+
 
 def a_workload(name: str = "client", os: OS = "linux", /, **fields: Any) -> Workload:
     """Return a client pod on the first node of an operating system."""
@@ -71,3 +74,32 @@ def some_facts(*nodes: NodeFacts, **known: Any) -> Facts:
         for name, value in known.items()
     }
     return replace(facts, **given)
+
+
+def an_object(name: str, labels: Obj | None = None, /, *, namespace: str = "", **spec: Any) -> Obj:
+    """Return an object as the API server lists it; keywords are its spec."""
+    place = {"namespace": namespace} if namespace else {}
+    meta = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels or {}}
+    return {"metadata": meta | place, "spec": spec}
+
+
+def a_pod(
+    name: str = "p",
+    node: str = "linux-1",
+    /,
+    *,
+    owner: str = "ReplicaSet",
+    ready: bool = True,
+    spec: Obj | None = None,
+    status: Obj | None = None,
+    **metadata: Any,
+) -> Obj:
+    """Return a running pod as the API server lists it; keywords are its metadata."""
+    owners = [{"kind": owner, "name": "owner", "controller": True}] if owner else []
+    running = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": {}}
+    return {
+        "metadata": meta | ({"ownerReferences": owners} if owners else {}) | metadata,
+        "spec": {"nodeName": node, "containers": []} | (spec or {}),
+        "status": running | (status or {}),
+    }
