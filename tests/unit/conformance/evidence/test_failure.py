@@ -31,7 +31,7 @@ from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.linux_host import CAPTURE
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_pod, a_workload
 
 NETWORK: dict[str, Any] = {
     "ID": "a1", "Name": "Calico", "Type": "Overlay",
@@ -72,11 +72,10 @@ CLIENT, SERVER = pod("client", "linux", "lin-1", "10.1.0.5"), pod("server", "win
 
 
 def calico_pod(node: str, container: str, state: str = "running") -> dict[str, Any]:
-    return {
-        "metadata": {"namespace": "calico-system", "name": f"calico-node-{node}", "uid": node},
-        "spec": {"nodeName": node, "containers": [{"name": container}]},
-        "status": {"containerStatuses": [{"name": container, "state": {state: {}}}]},
-    }
+    spec = {"containers": [{"name": container}]}
+    status = {"containerStatuses": [{"name": container, "state": {state: {}}}]}
+    name = f"calico-node-{node}"
+    return a_pod(name, node, namespace="calico-system", spec=spec, status=status)
 
 
 @dataclass

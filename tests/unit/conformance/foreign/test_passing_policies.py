@@ -17,11 +17,11 @@ from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_object
 from tests.unit.conformance.expect.network import Network, lossy, never
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, target
-from tests.unit.conformance.foreign.test_policies import V3, Cluster, known, policy
+from tests.unit.conformance.foreign.test_policies import V3, Cluster, known
 
 LAB, FIELD = load_timings(lab=True), load_timings()
 CLIENT = a_workload("client")
@@ -45,7 +45,7 @@ class Busy(Cluster):
         self, api: str, kind: str, space: str = "", labels: str = ""
     ) -> list[dict[str, Any]]:
         version = self.there(self.now()) if kind == "GlobalNetworkPolicy" else ""
-        found = policy(
+        found = an_object(
             "company-wide",
             types=["Ingress"],
             selector="who knows(",

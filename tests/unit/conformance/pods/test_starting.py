@@ -18,7 +18,7 @@ from conformance.pods.starting import own_fault, verdict_on
 from conformance.pods.tailor import CONTAINERS, SEAT
 from conformance.pods.webserver import NAME, WebServer
 from conformance.settings import Settings, load_timings
-from tests.unit.conformance.builders import a_windows_node, some_facts
+from tests.unit.conformance.builders import a_pod, a_windows_node, some_facts
 
 ENDED: dict[str, Any] = {"terminated": {"exitCode": 1, "reason": "Error"}}
 NOT_READY = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (w1): not ready")
@@ -42,16 +42,8 @@ def said(*events: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def pod(container: dict[str, Any], node: str = "w1") -> dict[str, Any]:
-    return {
-        "metadata": {"name": "web-1", "namespace": "ns"},
-        "spec": {"nodeName": node},
-        "status": {
-            "containerStatuses": [
-                {"name": "other", "state": {"running": {}}},
-                {"name": "main", **container},
-            ]
-        },
-    }
+    containers = [{"name": "other", "state": {"running": {}}}, {"name": "main", **container}]
+    return a_pod("web-1", node, namespace="ns", status={"containerStatuses": containers})
 
 
 @pytest.mark.parametrize(("container", "words"), FAULTS)

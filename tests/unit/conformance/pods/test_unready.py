@@ -13,7 +13,7 @@ from conformance.errors import EnvironmentBroken
 from conformance.kube.waits import Waits
 from conformance.pods.deploy import Pods, Wish
 from conformance.settings import Settings, load_timings
-from tests.unit.conformance.builders import a_node, some_facts
+from tests.unit.conformance.builders import a_node, a_pod, some_facts
 
 
 def pod(containers: str) -> dict[str, Any]:
@@ -21,11 +21,13 @@ def pod(containers: str) -> dict[str, Any]:
         {"type": "Ready", "status": "False"},
         {"type": "ContainersReady", "status": containers},
     ]
-    return {
-        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
-        "spec": {"nodeName": "linux-1", "containers": []},
-        "status": {"podIP": "192.168.0.5", "hostIP": "10.0.0.11", "conditions": conditions},
+    status = {
+        "phase": "Pending",
+        "podIP": "192.168.0.5",
+        "hostIP": "10.0.0.11",
+        "conditions": conditions,
     }
+    return a_pod(namespace="ns", status=status)
 
 
 def deployed(

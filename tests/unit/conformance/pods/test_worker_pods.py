@@ -21,7 +21,7 @@ from conformance.pods.roles import ROLES
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import DEMO, WorkerPods
 from conformance.settings import Cover
-from tests.unit.conformance.builders import a_node, a_workload, some_facts
+from tests.unit.conformance.builders import a_node, a_pod, a_workload, some_facts
 
 FOUR = some_facts(
     a_node("l1", "linux"), a_node("l2", "linux"), a_node("w1", "windows"), a_node("w2", "windows")
@@ -197,11 +197,8 @@ def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
 
 def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
     waiting = {"state": {"waiting": {"reason": reason}}} if reason else {"state": {"running": {}}}
-    return {
-        "metadata": {"name": "windows-server-1-abc", "namespace": "demo"},
-        "spec": {"nodeName": where},
-        "status": {"containerStatuses": [waiting]},
-    }
+    status = {"phase": "Pending", "containerStatuses": [waiting]}
+    return a_pod("windows-server-1-abc", where, namespace="demo", ready=False, status=status)
 
 
 def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> (
