@@ -6,8 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from conformance.model.endpoint import OS, Workload
+from conformance.expect.engine.decide import Path, Rule
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.settings import Timings
 
 Obj = dict[str, Any]
 """An object of the Kubernetes API."""
@@ -27,6 +30,23 @@ def a_workload(name: str = "client", os: OS = "linux", /, **fields: Any) -> Work
         node_address="10.0.0.11",
     )
     return replace(pod, **fields)
+
+
+def a_path(
+    timings: Timings,
+    source: Workload,
+    goal: Target,
+    /,
+    *,
+    want: bool,
+    kind: Kind = Kind.TCP,
+    steady: bool = False,
+) -> Path:
+    """Return a path that the engine asks with the patience of its client's operating system."""
+    patience = timings.of(source.os)
+    attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.tcp_give_up)
+    rule = Rule.of(patience, [patience], patience.policy_effect)
+    return Path(attempt, want, rule, steady=steady)
 
 
 def a_node(name: str = "linux-1", os: OS = "linux", /, **fields: Any) -> NodeFacts:

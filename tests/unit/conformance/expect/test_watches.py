@@ -13,15 +13,14 @@ from conformance.errors import Nonconformance
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Held, Path, Rule, Standing, Why, Wrong, link
+from conformance.expect.engine.decide import Held, Standing, Why, Wrong, link
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.expect.watches import choose, watching
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
-from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.endpoint import OS, Target
 from conformance.settings import Timings, load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, Passes, always, never, outage
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import target
@@ -50,12 +49,6 @@ def server(os: OS, name: str = "server", host: str = "192.168.0.9") -> Target:
     return replace(target(host), backends=(a_workload(name, os),))
 
 
-def path(timings: Timings, source: Workload, goal: Target, *, want: bool) -> Path:
-    patience = timings.of(source.os)
-    attempt = Attempt(source=source, target=goal, kind=Kind.TCP, give_up_after=patience.tcp_give_up)
-    return Path(attempt, want, Rule.of(patience, [patience], patience.policy_effect))
-
-
 def watched(
     timings: Timings, os: OS, passes: Passes, control: Passes = always, seed: int = 0
 ) -> Standing:
@@ -66,9 +59,9 @@ def watched(
     network.says(source, goal, passes)
     network.says(source, other, control)
     paths = [
-        path(timings, source, other, want=True),
-        path(timings, a_workload("friend"), goal, want=True),
-        path(timings, source, goal, want=False),
+        a_path(timings, source, other, want=True),
+        a_path(timings, a_workload("friend"), goal, want=True),
+        a_path(timings, source, goal, want=False),
     ]
     assert list(choose(paths, Turns(), timings, "target")) == paths[2:]
     link(paths)
@@ -130,7 +123,7 @@ def test_a_drop_of_first_syns_alone_is_no_denial_whatever_ordinary_attempts_are_
         return True
 
     network.says(source, goal, passes)
-    paths = [path(slow, source, other, want=True), path(slow, source, goal, want=False)]
+    paths = [a_path(slow, source, other, want=True), a_path(slow, source, goal, want=False)]
     choose(paths, Turns(), slow, "target")
     link(paths)
     cadence = {source.uid: slow.of(os).poll_every}
@@ -164,7 +157,7 @@ def test_a_control_that_is_lost_during_the_watch_takes_no_denial_back(os: OS) ->
 )
 def test_one_denial_is_watched_for_each_node_that_enforces_it(side: Side, turns: set[str]) -> None:
     run, goal = Turns(), server("windows")
-    paths = [path(FIELD, a_workload(name), goal, want=False) for name in ("one", "another")]
+    paths = [a_path(FIELD, a_workload(name), goal, want=False) for name in ("one", "another")]
     assert len(choose(paths, run, FIELD, side)) == len(turns)
     assert run.taken == turns
     assert not choose(paths, run, FIELD, side), "once"
@@ -172,7 +165,7 @@ def test_one_denial_is_watched_for_each_node_that_enforces_it(side: Side, turns:
 
 def test_who_finds_a_leak_leaves_the_watch_to_the_next() -> None:
     run = Turns()
-    paths = [path(FIELD, a_workload("one"), server("linux"), want=False)]
+    paths = [a_path(FIELD, a_workload("one"), server("linux"), want=False)]
     for standing, kept in (
         (Wrong(Why.LEAK), False),
         (Held(()), False),
@@ -185,7 +178,7 @@ def test_who_finds_a_leak_leaves_the_watch_to_the_next() -> None:
 
 def test_who_is_interrupted_leaves_the_watch_to_the_next() -> None:
     run = Turns()
-    paths = [path(FIELD, a_workload("one"), server("linux"), want=False)]
+    paths = [a_path(FIELD, a_workload("one"), server("linux"), want=False)]
     with pytest.raises(KeyboardInterrupt), watching(paths, run, FIELD, "target"):
         raise KeyboardInterrupt
     assert not run.taken

@@ -19,7 +19,6 @@ from conformance.expect.engine.decide import (
     Held,
     NotYet,
     Path,
-    Rule,
     Standing,
     Why,
     Wrong,
@@ -30,7 +29,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, always, never, outage
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, target
 
@@ -40,10 +39,7 @@ SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
 
 
 def path(source: Workload, host: str, *, want: bool) -> Path:
-    attempt = Attempt(
-        source=source, target=target(host), kind=Kind.TCP, give_up_after=PATIENCE.tcp_give_up
-    )
-    return Path(attempt, want, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect))
+    return a_path(LAB, source, target(host), want=want)
 
 
 def decided(network: Network, paths: list[Path], *, about_denial: bool = False) -> list[Standing]:

@@ -18,16 +18,15 @@ from conformance.expect.engine.decide import (
     BrokenControl,
     Held,
     Path,
-    Rule,
     Standing,
     Why,
     Wrong,
     link,
 )
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.settings import Timings, load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, Passes, always, lossy, never, outage
 from tests.unit.conformance.expect.stand_ins import target
 
@@ -40,12 +39,10 @@ SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
 def path(
     timings: Timings, source: Workload, goal: Target, *, want: bool, kind: Kind = Kind.TCP
 ) -> Path:
-    patience = timings.of(source.os)
-    attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.tcp_give_up)
-    rule = Rule.of(patience, [patience], patience.policy_effect)
-    return Path(
-        attempt, want, rule.for_single_packets(patience.tcp_give_up) if kind is Kind.UDP else rule
-    )
+    made = a_path(timings, source, goal, want=want, kind=kind)
+    if kind is Kind.UDP:
+        made.rule = made.rule.for_single_packets(made.attempt.give_up_after)
+    return made
 
 
 def decided(network: Network, paths: list[Path]) -> list[Standing]:

@@ -12,7 +12,6 @@ from conformance.expect.engine.decide import (
     Held,
     NotYet,
     Path,
-    Rule,
     Standing,
     Try,
     Why,
@@ -20,10 +19,10 @@ from conformance.expect.engine.decide import (
     conclude,
     decide,
 )
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, Passes, lossy, outage
 from tests.unit.conformance.expect.stand_ins import target
 
@@ -34,10 +33,7 @@ UP, LOST, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 
 def path(*, steady: bool) -> Path:
-    attempt = Attempt(
-        source=SOURCE, target=SERVER, kind=Kind.UDP, give_up_after=PATIENCE.tcp_give_up
-    )
-    return Path(attempt, True, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect), steady=steady)
+    return a_path(LAB, SOURCE, SERVER, want=True, kind=Kind.UDP, steady=steady)
 
 
 def told(*verdicts: Verdict, steady: bool = True) -> Path:
