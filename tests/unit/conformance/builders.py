@@ -6,11 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from conformance.expect.context import Context, Sink
 from conformance.expect.engine.decide import Path, Rule
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.settings import Timings
+from conformance.settings import Timings, load_timings
 
 Obj = dict[str, Any]
 """An object of the Kubernetes API."""
@@ -47,6 +50,15 @@ def a_path(
     attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.tcp_give_up)
     rule = Rule.of(patience, [patience], patience.policy_effect)
     return Path(attempt, want, rule, steady=steady)
+
+
+def an_expect(
+    prober: Any, *claims: str, kept: list[Decision] | None = None, **context: Any
+) -> Expect:
+    """Return expectations about claims that ask a stand-in prober; keywords are their context."""
+    if kept is not None:
+        context["sink"] = Sink(kept)
+    return Expect(prober, load_timings(), Context(claims=claims, **context), prober.clock)
 
 
 def a_node(name: str = "linux-1", os: OS = "linux", /, **fields: Any) -> NodeFacts:

@@ -41,8 +41,7 @@ from conformance.model.host import (
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
-from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect import stream_stand_ins as streams
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
@@ -85,9 +84,7 @@ FELIX = (
 
 def expecting(claim: str, answers: dict[str, list[Answer]], **world: Any) -> Expect:
     prober = ScriptedProber(answers)
-    return Expect(
-        prober, load_timings(), Context((claim,), world=StandInWorld(**world)), prober.clock
-    )
+    return an_expect(prober, claim, world=StandInWorld(**world))
 
 
 # --- policy -----------------------------------------------------------------------------------------------------------
@@ -354,11 +351,10 @@ def page() -> None:
 
 
 def two_ends(nodes: overlay.Nodes) -> None:
-    context = Context(claims=("VXLAN-4",))
     prober = ScriptedProber(
         {"linux": [DROPPED], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
     )
-    passes = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes).passes
+    passes = Overlay(an_expect(prober, "VXLAN-4"), nodes).passes
     passes(between=[(overlay.LINUX, overlay.FAR)], within=[(overlay.INSIDE, overlay.NEAR)], node=overlay.NODE,
            because="firewalls let it pass")  # fmt: skip
 

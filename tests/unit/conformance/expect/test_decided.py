@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
@@ -30,9 +28,8 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 def scripted(**answers: list[Answer]) -> tuple[Expect, list[Decision]]:
     kept: list[Decision] = []
-    context = Context(claims=("POL-1",), sink=Sink(kept))
     prober = ScriptedProber(answers)
-    return Expect(prober, load_timings(), context, prober.clock), kept
+    return an_expect(prober, "POL-1", kept=kept), kept
 
 
 def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:

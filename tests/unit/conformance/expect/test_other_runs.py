@@ -20,7 +20,7 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_ins import ScriptedProber
 
 BY = "run 3f2a1c is changing the cluster: procedure hns-network"
@@ -112,8 +112,7 @@ def overlay(run: OneRun, kept: list[Decision]) -> None:
             "server": [Verdict.TIMED_OUT],
         }
     )
-    context = Context(claims=("VXLAN-4",), sink=Sink(kept), world=World(runs=run))
-    expect = Expect(prober, load_timings(), context, prober.clock)
+    expect = an_expect(prober, "VXLAN-4", kept=kept, world=World(runs=run))
     Overlay(expect, Well()).passes(
         between=[(client, SERVER.tcp(8080))],
         within=[(a_workload("inside"), near)],

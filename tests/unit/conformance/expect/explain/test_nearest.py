@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context
 from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Why, link
 from conformance.expect.explain.between_nodes import Blamed, blamed
 from conformance.expect.failure import failure
@@ -20,7 +19,7 @@ from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 
@@ -56,11 +55,11 @@ def message(
         return policies
 
     prober = ScriptedProber({"friend": [asked]})
-    context = Context(
-        claims=("CONN-4",),
+    expect = an_expect(
+        prober,
+        "CONN-4",
         world=StandInWorld(policies_there=there, overlay=lambda source, target: overlay),
     )
-    expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(ControlBroken if control else Nonconformance) as failed:
         (expect.control if control else expect.reachable)(
             FRIEND, target, because="Services lead to their pods"
@@ -291,7 +290,7 @@ def path(source: Workload, *verdicts: Verdict, want: bool) -> Path:
 
 def expecting() -> Expect:
     prober = ScriptedProber({})
-    return Expect(prober, load_timings(), Context(claims=("POL-1",)), prober.clock)
+    return an_expect(prober, "POL-1")
 
 
 def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:

@@ -11,16 +11,13 @@ from random import Random
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.backends import KEPT_PORT, Backends
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
 A, B = a_workload("a"), a_workload("b", node="linux-2")
@@ -58,9 +55,7 @@ def asked(
     """Each client's verdict, and the first line of what was raised."""
     kept: list[Decision] = []
     prober = ScriptedProber(dict(clients), restarted=restarted or set())
-    expect = Expect(
-        prober, load_timings(), Context(claims=("CONN-4",), sink=Sink(kept)), prober.clock
-    )
+    expect = an_expect(prober, "CONN-4", kept=kept)
     sources = [a_workload(name, node=name) for name in clients]
     said = ""
     try:
@@ -135,7 +130,7 @@ def test_a_backend_that_restarted_says_nothing() -> None:
 
 def empty(*answers: Answer) -> None:
     prober = ScriptedProber({"c": list(answers)})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     Backends(expect).none([a_workload("c")], SERVICE, because="the Service selects no pod")
 
 
@@ -157,7 +152,7 @@ def test_a_service_that_goes_on_leading_to_what_it_has_lost_is_wrong() -> None:
 
 def whole(*answers: Answer) -> list[int]:
     prober = ScriptedProber({"c": list(answers)})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     sizes: list[int] = []
 
     def answer(attempt: Attempt, number: int) -> Observation:
@@ -184,7 +179,7 @@ def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: b
         return replace(seen, body=seen.body[:-1] + changed) if by_service else seen
 
     prober = ScriptedProber({"c": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     service = replace(SERVICE, backends=(A,), backend_port=8080, protocol="udp")
     told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told):
@@ -243,7 +238,7 @@ def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
         )
 
     prober = ScriptedProber({"c": [heard]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     service = replace(SERVICE, protocol="udp", backends=(B,))
     Backends(expect).answer_a_kept_socket([a_workload("c", node="c")], service, because="x")
     assert len(ports) > 1

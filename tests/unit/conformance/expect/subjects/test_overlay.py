@@ -11,17 +11,14 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.overlay import FlannelFabric, Overlay
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair, Target
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
@@ -67,8 +64,7 @@ def decide(
             **answers,
         }
     )
-    context = Context(claims=("VXLAN-4",), sink=Sink(kept if kept is not None else []))
-    overlay = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes)
+    overlay = Overlay(an_expect(prober, "VXLAN-4", kept=kept), nodes)
     between = [(LINUX, FAR), *more]
     return overlay.passes(
         between=between, within=[(INSIDE, NEAR)], node=NODE, because="firewalls let it pass"
@@ -217,7 +213,7 @@ def test_a_broken_control_leaves_the_overlay_undecided(control: str, words: str)
 
 def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED]})
-    overlay = Overlay(Expect(prober, load_timings(), Context(), prober.clock), WELL)
+    overlay = Overlay(an_expect(prober), WELL)
     own: Target = a_workload("own", node_address=NODE.node_address).tcp(8080)
     overlay.passes(
         between=[(LINUX, FAR), (LINUX, own)], within=[(INSIDE, NEAR)], node=NODE, because="x"
@@ -232,7 +228,7 @@ def test_where_flannel_lays_the_routes_what_has_a_pods_address_is_judged_by_traf
     prober = ScriptedProber(
         {"linux": [DROPPED if dead else UP], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
     )
-    expect = Expect(prober, load_timings(), Context(claims=("BGP-5",)), prober.clock)
+    expect = an_expect(prober, "BGP-5")
     between, because = [(LINUX, FAR)], "the source/destination check is off"
     if dead:
         with pytest.raises(

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context, Sink
+from conformance.expect.context import Sink
 from conformance.expect.owners import Nobody
 from conformance.expect.subjects.pod_startup import PodStartup
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -22,8 +21,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods import new_pod as pods
 from conformance.pods.new_pod import Stage
-from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import ScriptedProber
 
@@ -88,8 +86,7 @@ def startup(
 
     prober = ScriptedProber({source: [by_port(item) for item in rounds]}, restarted=set(restarted))
     recorded = figures if figures is not None else {}
-    context = Context(claims=("XPOL-11",), sink=Sink(kept, recorded=recorded))
-    return PodStartup(Expect(prober, load_timings(), context, prober.clock)), kept
+    return PodStartup(an_expect(prober, "XPOL-11", sink=Sink(kept, recorded=recorded))), kept
 
 
 def watch(one: PodStartup, *stages: Stage) -> None:

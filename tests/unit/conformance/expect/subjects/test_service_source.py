@@ -17,10 +17,8 @@ from conformance.errors import (
     ProbeBroken,
 )
 from conformance.expect.addresses import Addresses
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.service_source import ServiceSource
 from conformance.expect.subjects.windows_nodes import WindowsNodes
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -30,8 +28,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
-from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_node, a_workload, some_facts
+from tests.unit.conformance.builders import a_node, a_workload, an_expect, some_facts
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -78,9 +75,7 @@ class Town:
 
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
-        expect = Expect(
-            prober, load_timings(), Context(claims=("SVC-1",), sink=Sink(self.kept)), prober.clock
-        )
+        expect = an_expect(prober, "SVC-1", kept=self.kept)
         known = facts(node("windows-1", NEW, dsr=dsr), **about)
         there = windows_nodes(known)
         (there.with_dsr if dsr else there.without_dsr)()

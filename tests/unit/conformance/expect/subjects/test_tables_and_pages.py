@@ -10,7 +10,6 @@ import pytest
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.addresses import Addresses, among
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.builds import Builds
 from conformance.expect.subjects.known_issue import KnownIssue
 from conformance.expect.subjects.pages import Pages
@@ -22,7 +21,7 @@ from conformance.model.decision import Decision
 from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.builders import a_node, a_workload, some_facts
+from tests.unit.conformance.builders import a_node, a_workload, an_expect, some_facts
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -200,7 +199,7 @@ def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue
     kept: list[Decision] = []
     answers = {int(port[1:]): verdict for port, verdict in ports.items()}
     prober = ScriptedProber({"client": [by_port(answers, late=late, who=who)]})
-    return KnownIssue(Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock)), kept
+    return KnownIssue(an_expect(prober, kept=kept)), kept
 
 
 CLIENT, POD = a_workload("client"), a_workload("server")
@@ -276,7 +275,7 @@ def test_a_witness_that_works_only_after_the_issue_was_looked_for_shows_nothing(
         return by_port({80: DROPPED, 81: UP if 80 in asked else DROPPED})(attempt, number)
 
     prober, kept = ScriptedProber({"client": [answer_of_a_network_that_comes_up]}), list[Decision]()
-    starting = KnownIssue(Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock))
+    starting = KnownIssue(an_expect(prober, kept=kept))
     with pytest.raises(ControlBroken, match="the witness: x"):
         starting.may_fail(CLIENT, GOALS, because="x")
     assert asked == {81}
