@@ -41,7 +41,7 @@ from conformance.model.host import (
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
-from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.builders import a_pod, a_workload, an_expect
 from tests.unit.conformance.expect import stream_stand_ins as streams
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
@@ -266,15 +266,10 @@ def nothing_applied() -> None:
 
 
 def felix_never_back() -> None:
-    pod: dict[str, Any] = {
-        "metadata": {"name": "calico-node-windows-a", "namespace": "calico-system", "uid": "1"},
-        "spec": {"nodeName": "windows-1"},
-        "status": {
-            "containerStatuses": [
-                {"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
-            ]
-        },
-    }
+    looping = {"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    status = {"containerStatuses": [looping]}
+    name = "calico-node-windows-a"
+    pod = a_pod(name, "windows-1", namespace="calico-system", ready=False, status=status)
     kube: Any = SimpleNamespace(objects=lambda *at, labels: [pod] if at[-1] == "calico-system" else [],
                                 find=lambda *_: None)  # fmt: skip
     journal: Any = SimpleNamespace(procedure=lambda *_: 1, delete_owned_pod=lambda *_: None)
@@ -286,11 +281,9 @@ def felix_never_back() -> None:
 
 
 def pod_not_ready() -> None:
-    pod = {
-        "metadata": {"name": "web-1", "namespace": "ns"}, "spec": {"nodeName": "windows-2"},
-        "status": {"phase": "Pending", "containerStatuses": [
-            {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]},
-    }  # fmt: skip
+    creating = {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    status = {"phase": "Pending", "containerStatuses": [creating]}
+    pod = a_pod("web-1", "windows-2", namespace="ns", ready=False, status=status)
     late = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (windows-2): not ready")
     event = {
         "reason": "FailedCreatePodSandBox",
