@@ -12,6 +12,7 @@ from conformance.kube.execute import ExecResult
 from conformance.model.endpoint import Workload
 from conformance.probe.host import Hosts
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_ins import Clock
 from tests.unit.hybridlab.powershell.test_host_cmdlets import KnownHost, powershell
 
@@ -24,10 +25,7 @@ ENDPOINT = {
     "Policies": [{"Type": "ACL", "Id": "r1", "Action": "Allow", "Direction": "In", "Priority": 1000}],
 }  # fmt: skip
 FAILURES = ("hns-error", "hns-silent", "hns-garbled")
-POD = Workload(
-    namespace="ns", pod="host", container="host", uid="u", role="windows-host", os="windows", node="w1",
-    address="192.168.4.5", node_address="10.0.0.14",
-)  # fmt: skip
+POD = a_workload("host", "windows", container="host", node="w1", address="192.168.4.5")
 
 
 def asked_of(host: KnownHost) -> Hosts:

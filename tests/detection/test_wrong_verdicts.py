@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.naive import command
-from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.endpoint import Addressing, Target
 from hybridlab.networks.registry import fault_types
 from tests.detection import wrong_verdicts
 from tests.detection.breaks import BREAKS, FAULTS
 from tests.detection.cases import Answer, Case, Result, cases
+from tests.unit.conformance.builders import a_workload
 
 REFUSED, LATE = "refused instead of dropped", "policy 5 s late"
 STILL_OPEN = "expected TIMED_OUT, observed CONNECTED"
@@ -124,19 +125,8 @@ def test_an_inconclusive_that_does_not_say_what_broke_is_misnamed() -> None:
 
 
 def test_the_naive_commands_are_the_documents() -> None:
-    pod = Workload(
-        namespace="n",
-        pod="p",
-        container="c",
-        uid="u",
-        role="r",
-        os="linux",
-        node="l",
-        address="10.0.0.1",
-        node_address="",
-    )
     target = Target(host="10.0.0.2", port=80, protocol="tcp", path=Addressing.POD_IP)
-    assert command(pod, target, 1) == ("nc", "-vz", "-w", "1", "10.0.0.2", "80")
+    assert command(a_workload(), target, 1) == ("nc", "-vz", "-w", "1", "10.0.0.2", "80")
 
 
 def test_the_documented_table_has_every_break_and_no_wrong_verdict() -> None:

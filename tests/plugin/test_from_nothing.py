@@ -82,7 +82,8 @@ from conformance.expect.traffic import Expect
 from conformance.model.facts import Fact
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import (ScriptedProber, observation)
 from tests.unit.conformance.pods.test_worker_pods import Deployer, worker_pods
 
 pytestmark = pytest.mark.undecided

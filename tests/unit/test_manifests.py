@@ -13,7 +13,7 @@ from conformance.kube.changes import reference
 from conformance.kube.ownership import Ownership
 from conformance.model.change import Change
 from conformance.policy import placeholders
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -23,7 +23,7 @@ RUN = Ownership("abc", "gw0")
 
 def filled(path: Path) -> list[dict[str, Any]]:
     names = ("server", "client", "friend", "other_friend", "foe", "bystander", "stranger")
-    pods = {name: workload(name) for name in names}
+    pods = {name: a_workload(name) for name in names}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
     apps |= {
         "beside_app": "linux-server",

@@ -16,9 +16,9 @@ from conformance.kube.guard import merged
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
+from tests.unit.conformance.builders import Obj, a_pod
 from tests.unit.conformance.expect.stand_ins import Clock
 
-Obj = dict[str, Any]
 V3 = "projectcalico.org/v3"
 PATIENCE = Patience(
     felix_restart=20.0,
@@ -28,22 +28,6 @@ PATIENCE = Patience(
     pod_ready=15.0,
     poll_every=1.0,
 )
-
-
-def pod(
-    name: str, node: str, *, owner: str = "ReplicaSet", labels: Mapping[str, str] | None = None,
-    namespace: str = "default", **more: Any,
-) -> Obj:  # fmt: skip
-    meta: Obj = {
-        "name": name,
-        "namespace": namespace,
-        "uid": f"uid-{name}",
-        "labels": dict(labels or {}),
-    }
-    if owner:
-        meta["ownerReferences"] = [{"kind": owner, "name": "owner", "controller": True}]
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": meta, "spec": {"nodeName": node, "containers": []}, "status": status} | more
 
 
 @dataclass
@@ -161,18 +145,18 @@ def cluster() -> Cluster:
     felix = {"k8s-app": "calico-node-windows"}
     return Cluster(
         pods=[
-            pod("felix-w", "w1", owner="DaemonSet", namespace="calico-system", labels=felix),
-            pod(
+            a_pod("felix-w", "w1", owner="DaemonSet", namespace="calico-system", labels=felix),
+            a_pod(
                 "felix-l",
                 "l1",
                 owner="DaemonSet",
                 namespace="calico-system",
                 labels={"k8s-app": "calico-node"},
             ),
-            pod("web", "w1"),
-            pod("web-2", "w1"),
-            pod("elsewhere", "w2"),
-            pod("over", "w1", owner="Job", status={"phase": "Succeeded"}),
+            a_pod("web", "w1"),
+            a_pod("web-2", "w1"),
+            a_pod("elsewhere", "w2"),
+            a_pod("over", "w1", owner="Job", status={"phase": "Succeeded"}),
         ],
         others={("Node", "w1"): {"metadata": {"name": "w1"}, "spec": {}}},
     )
@@ -188,9 +172,3 @@ def clock() -> Clock:
 def patience() -> Patience:
     """Enough, in the clock's own time."""
     return PATIENCE
-
-
-@pytest.fixture
-def make_pod() -> Callable[..., Obj]:
-    """Builds pods."""
-    return pod

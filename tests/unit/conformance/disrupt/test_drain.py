@@ -11,6 +11,7 @@ from conformance.disrupt.drain import Drain
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.journal.journalling import Plainly
 from conformance.kube.refused import ApiRefused
+from tests.unit.conformance.builders import a_pod
 
 
 def drain(cluster: Any, patience: Any, clock: Any) -> Drain:
@@ -28,9 +29,9 @@ def evictions(cluster: Any) -> list[str]:
 
 
 def test_it_cordons_first_and_evicts_what_has_a_controller_and_nothing_else(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    mirror = make_pod("static", "w1", owner="Node")
+    mirror = a_pod("static", "w1", owner="Node")
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     cluster.pods.append(mirror)
     assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
@@ -46,9 +47,9 @@ def test_it_cordons_first_and_evicts_what_has_a_controller_and_nothing_else(
 
 
 def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    cluster.pods.append(make_pod("mine", "w1", owner=""))
+    cluster.pods.append(a_pod("mine", "w1", owner=""))
     with pytest.raises(
         MissingCapability, match=r"node w1 cannot be drained: .*default/mine; .*--disruptive-node"
     ):
@@ -57,9 +58,9 @@ def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
 
 
 def test_data_in_a_pods_emptydir_is_lost_only_with_leave(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    holding = make_pod("cache", "w1")
+    holding = a_pod("cache", "w1")
     holding["spec"]["volumes"] = [
         {"name": "config", "configMap": {}},
         {"name": "scratch", "emptyDir": {}},
@@ -80,9 +81,9 @@ def test_each_pod_ends_in_its_own_grace_period(cluster: Any, patience: Any, cloc
 
 
 def test_a_pod_that_takes_longer_to_end_than_a_drain_waits_is_named_before_anything_is_changed(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    slow = make_pod("slow", "w1")
+    slow = a_pod("slow", "w1")
     slow["spec"]["terminationGracePeriodSeconds"] = 30
     cluster.pods.append(slow)
     drain(cluster, patience, clock).possible("w1")
@@ -95,9 +96,9 @@ def test_a_pod_that_takes_longer_to_end_than_a_drain_waits_is_named_before_anyth
 
 @pytest.mark.parametrize("owner", ["DaemonSet", "ReplicaSet"])
 def test_that_is_so_of_daemonsets_pods_that_would_be_made_anew_and_not_of_what_stays(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any, owner: str
+    cluster: Any, patience: Any, clock: Any, owner: str
 ) -> None:
-    slow = make_pod("slow", "w1", owner=owner)
+    slow = a_pod("slow", "w1", owner=owner)
     slow["spec"] |= {"terminationGracePeriodSeconds": 600}
     cluster.pods.append(slow)
     with pytest.raises(MissingCapability, match="default/slow"):
@@ -160,9 +161,9 @@ GOES_ELSEWHERE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", RETURNS)
 def test_a_pod_of_another_owner_that_would_come_back_is_named_before_anything_is_changed(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any, name: str
+    cluster: Any, patience: Any, clock: Any, name: str
 ) -> None:
-    theirs = make_pod("shop", "w1")
+    theirs = a_pod("shop", "w1")
     theirs["spec"] |= RETURNS[name]
     cluster.pods.append(theirs)
     words = r"^node w1 cannot be drained: pods of others would come back although it is cordoned: default/shop \("
@@ -173,9 +174,9 @@ def test_a_pod_of_another_owner_that_would_come_back_is_named_before_anything_is
 
 @pytest.mark.parametrize("name", GOES_ELSEWHERE)
 def test_one_that_goes_elsewhere_or_waits_is_no_reason(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any, name: str
+    cluster: Any, patience: Any, clock: Any, name: str
 ) -> None:
-    theirs = make_pod("shop", "w1")
+    theirs = a_pod("shop", "w1")
     theirs["spec"] |= GOES_ELSEWHERE[name]
     cluster.pods.append(theirs)
     drain(cluster, patience, clock).refuse_returning("w1")
@@ -183,9 +184,9 @@ def test_one_that_goes_elsewhere_or_waits_is_no_reason(
 
 @pytest.mark.parametrize("known", ["by its owner", "by its maker"])
 def test_a_pod_whose_owner_names_its_node_would_come_back(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any, known: str
+    cluster: Any, patience: Any, clock: Any, known: str
 ) -> None:
-    theirs = make_pod("shop", "w1")
+    theirs = a_pod("shop", "w1")
     cluster.pods.append(theirs)
     if known == "by its owner":
         cluster.others["ReplicaSet", "owner"] = {"spec": {"template": {"spec": {"nodeName": "w1"}}}}
@@ -210,9 +211,9 @@ def test_an_owner_that_may_not_be_read_is_no_reason(
 @pytest.mark.parametrize("own", [{"namespace": "calico-demo-r1-main"}, {"labels": {
     "app.kubernetes.io/managed-by": "calico-windows-conformance"}}])  # fmt: skip
 def test_the_suites_own_may_come_back(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any, own: dict[str, Any]
+    cluster: Any, patience: Any, clock: Any, own: dict[str, Any]
 ) -> None:
-    mine = make_pod("client", "w1", **own)
+    mine = a_pod("client", "w1", **own)
     mine["spec"]["tolerations"] = [{"operator": "Exists"}]
     cluster.pods.append(mine)
     drain(cluster, patience, clock).refuse_returning("w1")

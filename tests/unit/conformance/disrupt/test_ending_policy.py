@@ -18,12 +18,13 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Clock, observation
 
 SERVER, FRIEND, STRANGER = (
-    workload("server", "windows"),
-    workload("friend"),
-    workload("stranger", "windows"),
+    a_workload("server", "windows"),
+    a_workload("friend"),
+    a_workload("stranger", "windows"),
 )
 BECAUSE = "so it is"
 

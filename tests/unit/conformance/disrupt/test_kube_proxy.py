@@ -3,37 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.errors import EnvironmentBroken
+from tests.unit.conformance.builders import a_pod
 
 
-def test_its_pod_on_that_node_is_made_anew(
-    cluster: Any, patience: Any, clock: Any, make_pod: Callable[..., Any]
-) -> None:
+def test_its_pod_on_that_node_is_made_anew(cluster: Any, patience: Any, clock: Any) -> None:
     labels = {"k8s-app": "kube-proxy-windows"}
     for node in ("w1", "w2"):
         cluster.pods.append(
-            make_pod(
-                f"proxy-{node}", node, owner="DaemonSet", namespace="kube-system", labels=labels
-            )
+            a_pod(f"proxy-{node}", node, owner="DaemonSet", namespace="kube-system", labels=labels)
         )
     KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")
     assert cluster.log == ["delete proxy-w1"]
 
 
 def test_one_that_does_not_come_back_or_runs_in_no_pod_is_told(
-    cluster: Any, patience: Any, clock: Any, make_pod: Callable[..., Any]
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     with pytest.raises(EnvironmentBroken, match="restart its service kube-proxy on the node"):
         KubeProxy(cluster, cluster, patience, clock=clock).restart("w1")
     labels = {"k8s-app": "kube-proxy"}
     cluster.pods.append(
-        make_pod("proxy", "w1", owner="DaemonSet", namespace="kube-system", labels=labels)
+        a_pod("proxy", "w1", owner="DaemonSet", namespace="kube-system", labels=labels)
     )
     cluster.brought_back = lambda old, number: None
     with pytest.raises(

@@ -16,6 +16,7 @@ from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.journal.journalling import Plainly
 from conformance.model.host import HnsNetwork
+from tests.unit.conformance.builders import a_pod
 
 
 class Hosts:
@@ -135,7 +136,7 @@ def test_a_node_that_stays_out_of_reach_is_a_broken_probe(
 
 
 def test_nothing_is_done_where_it_could_not_be_finished(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     cluster.pods = [pod for pod in cluster.pods if pod["metadata"]["name"] != "felix-w"]
     with pytest.raises(MissingCapability, match="runs in no pod"):
@@ -180,7 +181,7 @@ def test_a_pod_that_is_still_there_after_them_keeps_the_network_of_its_node(
 
 
 def test_a_pod_without_a_controller_that_comes_meanwhile_keeps_it_too(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     hosts = Hosts(cluster.log)
     evict = cluster.make
@@ -188,7 +189,7 @@ def test_a_pod_without_a_controller_that_comes_meanwhile_keeps_it_too(
     def make(change: Any) -> None:
         evict(change)
         if change.target.name == "web-2":
-            cluster.pods.append(make_pod("mine", "w1", owner=""))
+            cluster.pods.append(a_pod("mine", "w1", owner=""))
 
     cluster.make = make
     with pytest.raises(NetworkStays, match=r"would be lost: default/mine"):
@@ -197,19 +198,19 @@ def test_a_pod_without_a_controller_that_comes_meanwhile_keeps_it_too(
 
 
 def test_a_pod_that_comes_while_the_network_is_removed_is_made_anew(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     hosts = Hosts(cluster.log)
-    hosts.meanwhile = lambda: cluster.pods.append(make_pod("late", "w1"))
+    hosts.meanwhile = lambda: cluster.pods.append(a_pod("late", "w1"))
     procedure(cluster, patience, clock, hosts).new_network("w1")
     assert words(cluster)[-3:] == ["delete felix-w", "evict late", "uncordon"]
 
 
 def test_the_suites_own_that_comes_back_to_the_node_is_made_anew_and_keeps_no_network_in_place(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     cluster.pods = [pod for pod in cluster.pods if not pod["metadata"]["name"].startswith("web")]
-    cluster.pods.append(make_pod("client", "w1", namespace="calico-demo-r1-main"))
+    cluster.pods.append(a_pod("client", "w1", namespace="calico-demo-r1-main"))
     cluster.returns = 1
     procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert words(cluster) == [
@@ -218,10 +219,10 @@ def test_the_suites_own_that_comes_back_to_the_node_is_made_anew_and_keeps_no_ne
 
 
 def test_a_pod_that_lost_its_network_and_cannot_be_made_anew_is_told(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     hosts = Hosts(cluster.log)
-    late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
+    late = a_pod("late", "w1", owner="", status={"podIP": "10.2.1.9"})
     hosts.meanwhile = lambda: cluster.pods.append(late)
     with pytest.raises(
         EnvironmentBroken,
@@ -232,10 +233,10 @@ def test_a_pod_that_lost_its_network_and_cannot_be_made_anew_is_told(
 
 
 def test_one_that_gets_an_endpoint_after_all_is_well(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     hosts = Hosts(cluster.log)
-    late = make_pod("late", "w1", owner="", status={"phase": "Running", "podIP": "10.2.1.9"})
+    late = a_pod("late", "w1", owner="", status={"podIP": "10.2.1.9"})
     hosts.endpoints = {"10.2.1.9"}
     hosts.meanwhile = lambda: cluster.pods.append(late)
     procedure(cluster, patience, clock, hosts).new_network("w1")
@@ -245,9 +246,9 @@ def test_one_that_gets_an_endpoint_after_all_is_well(
     "kind", ["static", "finished", "host-network", "host-process", "container-host-process"]
 )
 def test_what_has_no_network_to_lose_needs_nothing(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any, kind: str
+    cluster: Any, patience: Any, clock: Any, kind: str
 ) -> None:
-    needs_nothing = make_pod("beside", "w1", owner="")
+    needs_nothing = a_pod("beside", "w1", owner="")
     host_process = {"windowsOptions": {"hostProcess": True}}
     match kind:
         case "static":
@@ -310,18 +311,18 @@ def test_the_healer_only_lets_pods_in_where_nothing_differs(
 
 
 def test_the_healer_has_pods_made_anew_that_a_dead_run_left_without_a_network(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     hosts = Hosts(cluster.log)
     hosts.endpoints = {"10.2.1.8"}
     for name, address in (("well", "10.2.1.8"), ("dead", "10.2.1.9")):
-        cluster.pods.append(make_pod(name, "w1", status={"phase": "Running", "podIP": address}))
+        cluster.pods.append(a_pod(name, "w1", status={"podIP": address}))
     heal(cluster, patience, clock, Vni(hosts, 4096))
     assert words(cluster) == ["evict dead"]
 
 
 def test_the_healer_waits_for_a_pod_that_is_just_starting_anew(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
     hosts = Hosts(cluster.log)
     looked = []
@@ -331,7 +332,7 @@ def test_the_healer_waits_for_a_pod_that_is_just_starting_anew(
         return [SimpleNamespace(address="10.2.1.9")] if len(looked) > 2 else []
 
     hosts.hns_endpoints = hns_endpoints  # type: ignore[method-assign]
-    cluster.pods.append(make_pod("young", "w1", status={"phase": "Running", "podIP": "10.2.1.9"}))
+    cluster.pods.append(a_pod("young", "w1", status={"podIP": "10.2.1.9"}))
     heal(cluster, patience, clock, Vni(hosts, 4096))
     assert words(cluster) == []
 

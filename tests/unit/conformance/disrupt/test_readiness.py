@@ -12,6 +12,7 @@ import pytest
 
 from conformance.disrupt.readiness import Readiness
 from conformance.errors import EnvironmentBroken
+from tests.unit.conformance.builders import Obj, a_pod
 
 INFINITE = float("inf")
 
@@ -22,17 +23,17 @@ def node(name: str, status: str = "True") -> dict[str, Any]:
 
 
 @pytest.fixture
-def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
+def cluster(cluster: Any) -> Any:
     """A Windows and a Linux node with a DaemonSet's pods, a Deployment's two, static and somebody's pods."""
     cluster.others = {("Node", name): node(name) for name in ("w1", "l1")}
-    dns = {"labels": {"pod-template-hash": "5d78c"}, "namespace": "kube-system"}
+    dns: Obj = {"labels": {"pod-template-hash": "5d78c"}, "namespace": "kube-system"}
     cluster.pods = [
-        make_pod("proxy-w", "w1", owner="DaemonSet", namespace="kube-system"),
-        make_pod("proxy-l", "l1", owner="DaemonSet", namespace="kube-system"),
-        make_pod("dns-1", "l1", **dns), make_pod("dns-2", "l1", **dns),
-        make_pod("etcd-l1", "l1", owner="Node", namespace="kube-system"),
-        make_pod("web", "w1"), make_pod("mine", "w1", namespace="calico-demo-r1-main"),
-        make_pod("ended", "l1", owner="Job", namespace="kube-system"),
+        a_pod("proxy-w", "w1", owner="DaemonSet", namespace="kube-system"),
+        a_pod("proxy-l", "l1", owner="DaemonSet", namespace="kube-system"),
+        a_pod("dns-1", "l1", **dns), a_pod("dns-2", "l1", **dns),
+        a_pod("etcd-l1", "l1", owner="Node", namespace="kube-system"),
+        a_pod("web", "w1"), a_pod("mine", "w1", namespace="calico-demo-r1-main"),
+        a_pod("ended", "l1", owner="Job", namespace="kube-system"),
     ]  # fmt: skip
     for name in ("dns-1", "dns-2"):
         of(cluster, name)["metadata"]["ownerReferences"][0]["name"] = "dns-5d78c"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +34,7 @@ from conformance.kube.ownership import CORDON_ANNOTATION, Ownership
 from conformance.model.change import ObjectRef
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of
+from tests.unit.conformance.builders import a_pod
 from tests.unit.conformance.disrupt.conftest import Cluster
 from tests.unit.conformance.disrupt.test_ending_policy import Story
 from tests.unit.conformance.disrupt.test_vni import Hosts, prepare
@@ -114,14 +115,14 @@ def journalled(written: Written, book: Book) -> Journalled:
 
 @pytest.fixture
 def everything(
-    *, written: Any, journalled: Any, patience: Any, clock: Any, make_pod: Callable[..., Any],
+    *, written: Any, journalled: Any, patience: Any, clock: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Every change that the code beside this test journals."""
     nodes = dict(written.others)
     monkeypatch.setattr(Vni, "delivered", lambda *_, **__: 0.0)
     for install in ("operator", "manifest"):
-        prepare(written, make_pod, felix={} if install == "operator" else None)
+        prepare(written, felix={} if install == "operator" else None)
         written.others |= nodes
         for name, version in (("FelixConfiguration", V3), ("DaemonSet", "apps/v1")):
             found = next(item for (kind, _), item in written.others.items() if kind == name)
@@ -141,15 +142,15 @@ def everything(
             4097, linux=[], windows=[]
         )
     written.pods += [
-        make_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
-        make_pod(
+        a_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
+        a_pod(
             "proxy",
             "w1",
             owner="DaemonSet",
             namespace="kube-system",
             labels={"k8s-app": "kube-proxy"},
         ),
-        make_pod(
+        a_pod(
             "felix-l",
             "l1",
             owner="DaemonSet",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,22 +11,23 @@ from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken
 from conformance.journal.journalling import Plainly
 from conformance.pods.third_party import label, third_party_pods
+from tests.unit.conformance.builders import a_pod
 from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
 
 
 @pytest.fixture
-def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
+def cluster(cluster: Any) -> Any:
     """With a logging DaemonSet on the node, and others that nothing happens to."""
-    on_host = make_pod("on-host", "w1", owner="DaemonSet", namespace="ops")
+    on_host = a_pod("on-host", "w1", owner="DaemonSet", namespace="ops")
     on_host["spec"]["securityContext"] = {"windowsOptions": {"hostProcess": True}}
-    host_network = make_pod("host-network", "w1", owner="DaemonSet", namespace="ops")
+    host_network = a_pod("host-network", "w1", owner="DaemonSet", namespace="ops")
     host_network["spec"]["hostNetwork"] = True
-    own = make_pod(
+    own = a_pod(
         "host-windows-host-1", "w1", owner="DaemonSet", namespace="calico-demo-r1-main-host"
     )
     cluster.pods += [
-        make_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
-        make_pod("logs-2", "w2", owner="DaemonSet", namespace="ops"),
+        a_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
+        a_pod("logs-2", "w2", owner="DaemonSet", namespace="ops"),
         on_host, host_network, own,
     ]  # fmt: skip
     felix = next(pod for pod in cluster.pods if pod["metadata"]["name"] == "felix-w")

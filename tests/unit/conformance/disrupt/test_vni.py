@@ -15,6 +15,7 @@ from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.refused import ApiRefused
 from conformance.model.host import HnsNetwork, HnsSubnet, Link, LinuxFacts
 from conformance.model.host import Vxlan as Device
+from tests.unit.conformance.builders import a_pod
 
 WINDOWS = {"k8s-app": "calico-node-windows"}
 
@@ -56,7 +57,7 @@ def containers(value: object) -> list[Any]:
     ]
 
 
-def prepare(cluster: Any, make_pod: Any, *, rendered: object = 4096, felix: Any = None) -> None:
+def prepare(cluster: Any, *, rendered: object = 4096, felix: Any = None) -> None:
     """A cluster with Calico's objects, whose calico-node-windows has been given ``rendered``."""
     spec = {"containers": containers(4096), "initContainers": [{"name": "install-cni"}]}
     cluster.others = {
@@ -67,7 +68,7 @@ def prepare(cluster: Any, make_pod: Any, *, rendered: object = 4096, felix: Any 
         },
     }
     cluster.pods = [
-        make_pod("felix-w", "w1", owner="DaemonSet", namespace="calico-system", labels=WINDOWS,
+        a_pod("felix-w", "w1", owner="DaemonSet", namespace="calico-system", labels=WINDOWS,
                  spec={"nodeName": "w1", "containers": containers(rendered)}),
     ]  # fmt: skip
 
@@ -80,11 +81,11 @@ def vni(cluster: Any, patience: Any, clock: Any, hosts: Hosts, install: str = "o
 
 
 def test_what_is_configured_is_read_and_4096_where_nothing_is(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    prepare(cluster, make_pod, felix={"vxlanVNI": 10000})
+    prepare(cluster, felix={"vxlanVNI": 10000})
     assert vni(cluster, patience, clock, Hosts()).configured() == 10000
-    prepare(cluster, make_pod, felix={})
+    prepare(cluster, felix={})
     assert vni(cluster, patience, clock, Hosts()).configured() == 4096
 
 
@@ -94,9 +95,9 @@ def test_only_the_pod_networks_vsid_is_read(cluster: Any, patience: Any, clock: 
 
 
 def test_by_an_operator_only_the_felix_configuration_is_written(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    prepare(cluster, make_pod, rendered=4097)
+    prepare(cluster, rendered=4097)
     one = vni(cluster, patience, clock, Hosts(device=4097, written=4097))
     done = one.deliver(4097, linux=["l1"], windows=["w1"])
     assert (done.before, done.vni) == (4096, 4097)
@@ -104,9 +105,9 @@ def test_by_an_operator_only_the_felix_configuration_is_written(
 
 
 def test_by_manifests_the_daemonsets_variable_is_written_too_and_nothing_else_of_it(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
+    cluster: Any, patience: Any, clock: Any
 ) -> None:
-    prepare(cluster, make_pod, rendered=4097)
+    prepare(cluster, rendered=4097)
     patches: list[Any] = []
     original: Callable[..., Any] = cluster.patch
 
@@ -145,19 +146,17 @@ def test_by_manifests_the_daemonsets_variable_is_written_too_and_nothing_else_of
     ids=["device", "no device", "CNI", "environment"],
 )
 def test_a_node_that_was_not_told_is_named(
-    *, cluster: Any, patience: Any, clock: Any, make_pod: Any, told: Any, words: str
+    *, cluster: Any, patience: Any, clock: Any, told: Any, words: str
 ) -> None:
-    prepare(cluster, make_pod, rendered=told.pop("rendered"))
+    prepare(cluster, rendered=told.pop("rendered"))
     with pytest.raises(
         EnvironmentBroken, match=f"not delivered to every node in 4[0-9] s: .*{words}"
     ):
         vni(cluster, patience, clock, Hosts(**told)).delivered(4097, linux=["l1"], windows=["w1"])
 
 
-def test_a_pod_that_is_not_ready_has_not_been_told(
-    cluster: Any, patience: Any, clock: Any, make_pod: Any
-) -> None:
-    prepare(cluster, make_pod, rendered=4097)
+def test_a_pod_that_is_not_ready_has_not_been_told(cluster: Any, patience: Any, clock: Any) -> None:
+    prepare(cluster, rendered=4097)
     cluster.pods[0]["status"] = {"phase": "Pending"}
     with pytest.raises(
         EnvironmentBroken, match="Windows node w1: calico-node-windows is not ready"
@@ -179,12 +178,11 @@ def test_where_it_cannot_be_delivered_nothing_is_written(
     cluster: Any,
     patience: Any,
     clock: Any,
-    make_pod: Any,
     install: str,
     lacking: str,
     words: str,
 ) -> None:
-    prepare(cluster, make_pod)
+    prepare(cluster)
     cluster.served = lacking != "api"
     cluster.others = {key: value for key, value in cluster.others.items() if key[0] != lacking}
     if lacking == "variable":
@@ -199,7 +197,7 @@ def test_where_it_cannot_be_delivered_nothing_is_written(
 def test_the_vni_is_read_where_calico_stores_it_while_its_api_server_is_away(
     cluster: Any, patience: Any, clock: Any
 ) -> None:
-    prepare(cluster, lambda *_, **__: {"metadata": {}, "spec": {}, "status": {}})
+    prepare(cluster)
     real = cluster.find
 
     def find(api: str, *more: Any) -> Any:

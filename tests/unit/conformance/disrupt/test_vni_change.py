@@ -21,8 +21,7 @@ from conformance.errors import (
     Nonconformance,
     SuiteError,
 )
-from conformance.expect.context import Context, Sink
-from conformance.expect.traffic import Expect
+from conformance.expect.context import Sink
 from conformance.journal import Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -30,8 +29,8 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Addressing, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation
 
 OLD, NEW = 4096, 4097
 
@@ -147,7 +146,7 @@ class Story:
 
 
 def party(name: str, os: OS, node: str, address: str) -> Workload:
-    return replace(workload(name, os), node=node, address=address)
+    return a_workload(name, os, node=node, address=address)
 
 
 def story(world: World, *, second: bool = True) -> Story:
@@ -163,13 +162,13 @@ def story(world: World, *, second: bool = True) -> Story:
     server = demo_pods.linux_servers[0]
     service = replace(server.tcp(8080), host="10.96.0.9", path=Addressing.CLUSTER_IP)
     told = Story(change=None)  # type: ignore[arg-type]
-    context = Context(claims=("VXLAN-9",), sink=Sink(told.seen, recorded=told.recorded))
     vni = SimpleNamespace(
         possible=world.possible, configured=lambda: world.configured, vsid=world.vsid, deliver=world.deliver,
         delivered=world.delivered,
     )  # fmt: skip
+    sink = Sink(told.seen, recorded=told.recorded)
     told.change = VniChange(
-        vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, world.clock),  # type: ignore[arg-type]
+        vni=vni, procedure=world, journal=world, expect=an_expect(world, "VXLAN-9", sink=sink),  # type: ignore[arg-type]
         demo_pods=lambda: demo_pods, new_pods=lambda: world.log.append("new pods"),
         windows=["w1", "w2"] if second else ["w1"], lifted=told.lifted.append,
         services=lambda now: [(now.windows_clients[0], service)], revive=world.revive,

@@ -13,7 +13,7 @@ from conformance.enforcement.policy import Policy
 from conformance.errors import EnvironmentBroken, MissingCapability, UsageProblem
 from conformance.model.change import ObjectRef
 from conformance.pods.relabel import IRRELEVANT
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 
 class Cluster:
@@ -59,14 +59,14 @@ def policy(
 def test_kubernetes_policies_go_through_the_api_and_calicos_through_its_writer() -> None:
     for folder, position in (("kubernetes", 0), ("calico", 1)):
         both = (Cluster(), Cluster())
-        policy(f"policy/{folder}/default_deny_ingress.yaml", *both).apply(server=workload("web"))
+        policy(f"policy/{folder}/default_deny_ingress.yaml", *both).apply(server=a_workload("web"))
         assert list(both[position].there) == [("NetworkPolicy", "nobody-enters-client", "demo")]
         assert not both[1 - position].there
 
 
 def test_a_global_policy_has_no_namespace_and_selects_the_workers() -> None:
     calico = Cluster()
-    policy("policy/calico/global_deny.yaml", Cluster(), calico).apply(server=workload("web"))
+    policy("policy/calico/global_deny.yaml", Cluster(), calico).apply(server=a_workload("web"))
     ((kind, name, namespace),) = calico.there
     assert (kind, name, namespace) == ("GlobalNetworkPolicy", "demo-nobody-enters-client", None)
     (made,) = calico.there.values()
@@ -76,7 +76,7 @@ def test_a_global_policy_has_no_namespace_and_selects_the_workers() -> None:
 def test_a_tier_has_no_namespace_is_made_before_its_policies_and_removed_after_them() -> None:
     calico = Cluster()
     one = policy("policy/calico/edited_behind_a_tier.yaml", calico, calico)
-    one.apply(server=workload("web"), action="Allow")
+    one.apply(server=a_workload("web"), action="Allow")
     assert list(calico.there) == [
         ("Tier", "demo-first", None),
         ("NetworkPolicy", "demo-first.pass-everybody-client", "demo"),
@@ -91,7 +91,7 @@ def test_a_tier_has_no_namespace_is_made_before_its_policies_and_removed_after_t
 def test_what_is_in_force_is_told_and_attached_until_it_is_removed() -> None:
     calico, attached = Cluster(), dict[str, str]()
     one = policy("policy/calico/allow_before_deny.yaml", Cluster(), calico, attached)
-    one.apply(server=workload("web"), friend=workload("friend"))
+    one.apply(server=a_workload("web"), friend=a_workload("friend"))
     assert [line.partition(",")[0] for line in one.in_force()] == [
         "NetworkPolicy demo/first-allow-the-friend-client (projectcalico.org/v3)",
         "NetworkPolicy demo/then-deny-everybody-client (projectcalico.org/v3)",
@@ -105,7 +105,7 @@ def test_what_is_in_force_is_told_and_attached_until_it_is_removed() -> None:
 def test_one_of_several_policies_is_withdrawn_and_the_others_stay() -> None:
     calico = Cluster()
     one = policy("policy/calico/allow_before_deny.yaml", Cluster(), calico)
-    one.apply(server=workload("web"), friend=workload("friend"))
+    one.apply(server=a_workload("web"), friend=a_workload("friend"))
     one.without("then-deny-everybody-client").apply()
     assert [name for _, name, _ in calico.there] == ["first-allow-the-friend-client"]
     assert one.change is not None
@@ -136,7 +136,7 @@ def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goe
     ):
         cluster = Cluster()
         one = policy(f"policy/over-time/{path}.yaml", cluster, cluster)
-        one.apply(server=workload("web"), friend=workload("friend"))
+        one.apply(server=a_workload("web"), friend=a_workload("friend"))
         before, change = dict(cluster.there), one.change
         one.stir()
         for key, obj in before.items():
@@ -156,7 +156,7 @@ def test_what_is_no_business_of_the_selected_leaves_policies_as_they_are_and_goe
 def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
     calico = Cluster("first-allow-the-friend-client")
     one = policy("policy/calico/allow_before_deny.yaml", calico, calico)
-    one.apply(server=workload("web"), friend=workload("friend"))
+    one.apply(server=a_workload("web"), friend=a_workload("friend"))
     with pytest.raises(
         EnvironmentBroken, match=r"first-allow-the-friend-client .* is still there 60 s"
     ):
@@ -168,7 +168,7 @@ def test_a_value_that_the_manifest_ignores_is_refused_before_anything_is_applied
     kubernetes = Cluster()
     with pytest.raises(UsageProblem, match="says nothing about friend"):
         policy("policy/kubernetes/default_deny_ingress.yaml", kubernetes, Cluster()).apply(
-            server=workload("web"), friend=workload("friend")
+            server=a_workload("web"), friend=a_workload("friend")
         )
     assert not kubernetes.there
 
@@ -187,6 +187,6 @@ def test_where_calico_policies_cannot_be_written_there_is_nothing_to_remove() ->
 
     one = policy("policy/calico/default_deny_ingress.yaml", Cluster(), Unwritable())
     with pytest.raises(MissingCapability):
-        one.apply(server=workload("web"))
+        one.apply(server=a_workload("web"))
     one.remove()
     assert one.in_force() == []

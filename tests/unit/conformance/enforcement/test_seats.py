@@ -12,12 +12,13 @@ import pytest
 from conformance.enforcement.seats import BYSTANDERS, NEWEST, Seats
 from conformance.errors import EnvironmentBroken
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import OS, Workload
+from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
 from conformance.policy import worlds
 from tests.plugin.stand_in_cluster import facts
+from tests.unit.conformance.builders import a_workload
 
 NODES = ("linux-1", "linux-2", "win-0", "win-1")
 
@@ -78,16 +79,12 @@ class Deployer:
 
     @staticmethod
     def _workload(wish: Wish) -> Workload:
-        system: OS = wish.node.os
-        return Workload(
+        return a_workload(
+            wish.called,
+            wish.node.os,
             namespace=wish.namespace,
-            pod=wish.called,
-            container="agent",
-            uid=f"uid-{wish.called}",
             role=wish.role,
-            os=system,
             node=wish.node.name,
-            address="192.168.0.5",
             node_address=wish.node.address,
         )
 

@@ -31,6 +31,7 @@ from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.linux_host import CAPTURE
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_pod, a_workload
 
 NETWORK: dict[str, Any] = {
     "ID": "a1", "Name": "Calico", "Type": "Overlay",
@@ -56,10 +57,7 @@ ENDPOINT: dict[str, Any] = {
 
 
 def pod(name: str, os: OS, node: str, address: str = "10.9.0.7") -> Workload:
-    return Workload(
-        namespace="ns", pod=name, container="main", uid=f"uid-{name}", role="client", os=os, node=node,
-        address=address, node_address="10.0.0.1",
-    )  # fmt: skip
+    return a_workload(name, os, node=node, address=address, node_address="10.0.0.1")
 
 
 def way(source: Workload, target: Workload) -> Attempt:
@@ -74,11 +72,10 @@ CLIENT, SERVER = pod("client", "linux", "lin-1", "10.1.0.5"), pod("server", "win
 
 
 def calico_pod(node: str, container: str, state: str = "running") -> dict[str, Any]:
-    return {
-        "metadata": {"namespace": "calico-system", "name": f"calico-node-{node}", "uid": node},
-        "spec": {"nodeName": node, "containers": [{"name": container}]},
-        "status": {"containerStatuses": [{"name": container, "state": {state: {}}}]},
-    }
+    spec = {"containers": [{"name": container}]}
+    status = {"containerStatuses": [{"name": container, "state": {state: {}}}]}
+    name = f"calico-node-{node}"
+    return a_pod(name, node, namespace="calico-system", spec=spec, status=status)
 
 
 @dataclass

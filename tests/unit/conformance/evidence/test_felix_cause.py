@@ -13,11 +13,11 @@ from conformance.evidence.felix_cause import name_felix, nodes_of
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 NAMES = ["linux-1", "windows-1", "windows-10"]
-SERVER = workload("server", "windows")
-PATH = Attempt(source=workload("client"), target=SERVER.tcp(80), kind=Kind.TCP, give_up_after=1.0)
+SERVER = a_workload("server", "windows")
+PATH = Attempt(source=a_workload("client"), target=SERVER.tcp(80), kind=Kind.TCP, give_up_after=1.0)
 CAUSE = "Felix does not run on windows-1"
 
 

@@ -12,14 +12,12 @@ import pytest
 from conformance.evidence.transcript import ExecTranscript, RecordingProber
 from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
+from tests.unit.conformance.builders import a_workload
 
-SOURCE = Workload(
-    namespace="n", pod="client", container="agent", uid="u", role="linux-client", os="linux", node="w1",
-    address="10.0.0.9", node_address="192.0.2.1",
-)  # fmt: skip
+SOURCE = a_workload(namespace="n", node="w1")
 
 
 def attempt(port: int) -> Attempt:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.expect.context import Context, Sink
+from conformance.expect.context import Sink
 from conformance.expect.traffic import Expect
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber
 
@@ -24,12 +24,12 @@ def attached() -> dict[str, str]:
 @pytest.fixture
 def expect(attached: dict[str, str]) -> Make:
     def made(**answers: list[Answer]) -> Expect:
-        context = Context(
-            claims=("POL-1",),
+        prober = ScriptedProber(answers)
+        return an_expect(
+            prober,
+            "POL-1",
             sink=Sink(attached=attached),
             world=StandInWorld(policies=lambda: ["ns/allow-friend (31 s)"]),
         )
-        prober = ScriptedProber(answers)
-        return Expect(prober, load_timings(), context, prober.clock)
 
     return made

@@ -35,10 +35,11 @@ from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamState, StreamVerdict
 from conformance.pods.new_pod import Stage
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect import stream_stand_ins as streams
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
 from tests.unit.conformance.expect.subjects.test_pod_startup import NewPod
 
@@ -60,7 +61,7 @@ TIMINGS = load_timings()
 
 def pod(name: str, node: str, number: int) -> Workload:
     """Return a pod of a node, whose operating system its name tells."""
-    made = workload(name, "windows" if node.startswith("windows") else "linux")
+    made = a_workload(name, "windows" if node.startswith("windows") else "linux")
     address, node_address = f"192.168.{number}.9", f"10.0.0.{number}"
     return replace(made, node=node, address=address, node_address=node_address)
 

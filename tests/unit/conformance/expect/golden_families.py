@@ -41,7 +41,7 @@ from conformance.model.host import (
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.starting import verdict_on
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_pod, a_workload, an_expect
 from tests.unit.conformance.expect import stream_stand_ins as streams
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
@@ -51,7 +51,6 @@ from tests.unit.conformance.expect.stand_ins import (
     Clock,
     ScriptedProber,
     observation,
-    workload,
 )
 from tests.unit.conformance.expect.subjects import (
     test_acl_lists,
@@ -68,9 +67,9 @@ WALL_CLOCK = re.compile(r"\d{8,}\.\d+")
 """Seconds since the stand-ins' streams, which live in 1970."""
 TEXTS = Path(__file__).with_suffix(".txt")
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
-FRIEND, STRANGER = workload("friend"), replace(workload("stranger"), node="linux-2")
-SERVER = replace(
-    workload("server", "windows"), address="192.168.9.9", node="windows-2", node_address="10.0.0.14"
+FRIEND, STRANGER = a_workload("friend"), a_workload("stranger", node="linux-2")
+SERVER = a_workload(
+    "server", "windows", address="192.168.9.9", node="windows-2", node_address="10.0.0.14"
 )
 SECOND = replace(SERVER, pod="second", uid="uid-second", node="windows-1", address="192.168.8.8")
 SERVICE = Target(
@@ -85,9 +84,7 @@ FELIX = (
 
 def expecting(claim: str, answers: dict[str, list[Answer]], **world: Any) -> Expect:
     prober = ScriptedProber(answers)
-    return Expect(
-        prober, load_timings(), Context((claim,), world=StandInWorld(**world)), prober.clock
-    )
+    return an_expect(prober, claim, world=StandInWorld(**world))
 
 
 # --- policy -----------------------------------------------------------------------------------------------------------
@@ -269,15 +266,10 @@ def nothing_applied() -> None:
 
 
 def felix_never_back() -> None:
-    pod: dict[str, Any] = {
-        "metadata": {"name": "calico-node-windows-a", "namespace": "calico-system", "uid": "1"},
-        "spec": {"nodeName": "windows-1"},
-        "status": {
-            "containerStatuses": [
-                {"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
-            ]
-        },
-    }
+    looping = {"name": "felix", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    status = {"containerStatuses": [looping]}
+    name = "calico-node-windows-a"
+    pod = a_pod(name, "windows-1", namespace="calico-system", ready=False, status=status)
     kube: Any = SimpleNamespace(objects=lambda *at, labels: [pod] if at[-1] == "calico-system" else [],
                                 find=lambda *_: None)  # fmt: skip
     journal: Any = SimpleNamespace(procedure=lambda *_: 1, delete_owned_pod=lambda *_: None)
@@ -289,11 +281,9 @@ def felix_never_back() -> None:
 
 
 def pod_not_ready() -> None:
-    pod = {
-        "metadata": {"name": "web-1", "namespace": "ns"}, "spec": {"nodeName": "windows-2"},
-        "status": {"phase": "Pending", "containerStatuses": [
-            {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]},
-    }  # fmt: skip
+    creating = {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    status = {"phase": "Pending", "containerStatuses": [creating]}
+    pod = a_pod("web-1", "windows-2", namespace="ns", ready=False, status=status)
     late = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (windows-2): not ready")
     event = {
         "reason": "FailedCreatePodSandBox",
@@ -331,7 +321,7 @@ def own_node() -> None:
     one.become_ready(
         test_pod_startup.CLIENT,
         [behind],
-        beside=workload("beside").tcp(80),
+        beside=a_workload("beside").tcp(80),
         because="kubelets may enter",
     )
 
@@ -354,11 +344,10 @@ def page() -> None:
 
 
 def two_ends(nodes: overlay.Nodes) -> None:
-    context = Context(claims=("VXLAN-4",))
     prober = ScriptedProber(
         {"linux": [DROPPED], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
     )
-    passes = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes).passes
+    passes = Overlay(an_expect(prober, "VXLAN-4"), nodes).passes
     passes(between=[(overlay.LINUX, overlay.FAR)], within=[(overlay.INSIDE, overlay.NEAR)], node=overlay.NODE,
            because="firewalls let it pass")  # fmt: skip
 

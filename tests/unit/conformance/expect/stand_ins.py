@@ -13,17 +13,10 @@ from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.endpoint import OS, Addressing, Target, Workload
+from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
 from conformance.probe.clocks import unix
-
-
-def workload(name: str, os: OS = "linux") -> Workload:
-    return Workload(
-        namespace="ns", pod=name, container="main", uid=f"uid-{name}", role="client", os=os,
-        node=f"{os}-1", address="192.168.0.5", node_address="10.0.0.11",
-    )  # fmt: skip
 
 
 def target(host: str = "192.168.0.9") -> Target:

@@ -22,10 +22,11 @@ from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.probe.streams import Stream, Streams
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told
 
-LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
-CONTROL = (workload("control-client"), workload("control-server"))
+LINUX, WINDOWS = a_workload("linux"), a_workload("windows", "windows")
+CONTROL = (a_workload("control-client"), a_workload("control-server"))
 TIMINGS = load_timings(lab=True)
 RECOVER = TIMINGS.windows.stream_recover
 SURVIVED, STALLED, RESET, CLOSED = (

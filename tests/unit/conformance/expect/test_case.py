@@ -15,12 +15,13 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair, Workload
 from conformance.pods.groups import Group
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.expect.stand_ins import target
 
-NEAR = replace(workload("near"), node="linux-1")
-FAR = replace(workload("far", "windows"), node="windows-1")
-SERVER = replace(workload("server"), node="linux-1")
+NEAR = a_workload("near", node="linux-1")
+FAR = a_workload("far", "windows", node="windows-1")
+SERVER = a_workload("server", node="linux-1")
 CLIENTS = Group([NEAR, FAR])
 SERVICE = target("10.96.0.9")
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
@@ -22,7 +21,6 @@ from tests.unit.conformance.expect.stand_ins import (
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -30,13 +28,12 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 def scripted(**answers: list[Answer]) -> tuple[Expect, list[Decision]]:
     kept: list[Decision] = []
-    context = Context(claims=("POL-1",), sink=Sink(kept))
     prober = ScriptedProber(answers)
-    return Expect(prober, load_timings(), context, prober.clock), kept
+    return an_expect(prober, "POL-1", kept=kept), kept
 
 
 def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:
-    friend, stranger = workload("friend"), workload("stranger", "windows")
+    friend, stranger = a_workload("friend"), a_workload("stranger", "windows")
     expect, kept = scripted(friend=[UP], stranger=[UP])
     expect.control([friend, stranger], target(), because="open before")
     assert kept == []
@@ -54,7 +51,7 @@ def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
     expect, kept = scripted(good=[UP], bad=[DROPPED])
     with pytest.raises(Nonconformance):
         expect.reachable(
-            [workload("good"), workload("bad", "windows")], target(), because="no policy"
+            [a_workload("good"), a_workload("bad", "windows")], target(), because="no policy"
         )
     assert [(seen.source, seen.verdict) for seen in kept] == [
         ("linux-1", ClaimVerdict.CONFIRMED),
@@ -67,7 +64,7 @@ def test_a_failure_names_the_ways_that_are_wrong_and_no_other() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED], worse=[DROPPED])
     with pytest.raises(Nonconformance) as raised:
         expect.reachable(
-            [workload("good"), workload("bad"), workload("worse", "windows")],
+            [a_workload("good"), a_workload("bad"), a_workload("worse", "windows")],
             target(),
             because="open",
         )
@@ -77,7 +74,7 @@ def test_a_failure_names_the_ways_that_are_wrong_and_no_other() -> None:
 def test_a_broken_control_names_its_way() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED])
     with pytest.raises(ControlBroken) as raised:
-        expect.control([workload("good"), workload("bad")], target(), because="open before")
+        expect.control([a_workload("good"), a_workload("bad")], target(), because="open before")
     assert [one.source.pod for one in raised.value.paths] == ["bad"]
 
 
@@ -94,7 +91,7 @@ def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> No
     expect, kept = scripted(good=[resolved], bad=[silent])
     with pytest.raises(Nonconformance, match="ns/bad"):
         expect.resolves(
-            [workload("good"), workload("bad", "windows")],
+            [a_workload("good"), a_workload("bad", "windows")],
             "web",
             ["10.96.0.7"],
             because="DNS is there",

@@ -17,6 +17,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import (
@@ -25,12 +26,11 @@ from tests.unit.conformance.expect.stand_ins import (
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-FRIEND, STRANGER = workload("friend"), workload("stranger", "windows")
-SERVER = workload("server", "windows").tcp(8080)
+FRIEND, STRANGER = a_workload("friend"), a_workload("stranger", "windows")
+SERVER = a_workload("server", "windows").tcp(8080)
 POLL = load_timings().windows.poll_every
 
 
@@ -119,11 +119,8 @@ def test_a_denial_that_wavers_is_first_right_stable_and_open_at_different_times(
 
 
 def test_what_fails_after_its_route_was_decided_is_part_of_no_figure() -> None:
-    patience = load_timings().windows
-    attempt = Attempt(
-        source=STRANGER, target=SERVER, kind=Kind.TCP, give_up_after=patience.tcp_give_up
-    )
-    path = Path(attempt, want=True, rule=Rule.of(patience, [patience], patience.policy_effect))
+    path = a_path(load_timings(), STRANGER, SERVER, want=True)
+    attempt = path.attempt
     answers = [UP, UP, UP, DROPPED]  # the last was under way already when the third was heard
     path.tries += [
         Try(number, observation(attempt, seen), at=number) for number, seen in enumerate(answers)

@@ -8,9 +8,10 @@ import pytest
 from conformance.expect.explain import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import target
 
-STRANGER = workload("stranger", "windows")
+STRANGER = a_workload("stranger", "windows")
 
 
 def tcp(verdict: Verdict, **more: object) -> Observation:

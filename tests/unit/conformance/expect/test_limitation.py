@@ -12,24 +12,18 @@ from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
 from conformance.expect.limitation import LimitedCase, decide
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    target,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-FRIEND, FOE, BESIDE, SERVER = workload("friend"), workload("foe"), workload("beside"), target()
+FRIEND, FOE, BESIDE = a_workload("friend"), a_workload("foe"), a_workload("beside")
+SERVER = target()
 BECAUSE = "the rule is skipped"
 CLOSED = Case(FRIEND, SERVER, open=False, because=BECAUSE)
 OPEN = Case(FRIEND, SERVER, open=True, because=BECAUSE)
@@ -55,12 +49,7 @@ class Script:
 
     def judge(self, *cases: Case) -> dict[str, str]:
         """Why a path got its verdict, by the verdict."""
-        expect = Expect(
-            self.prober,
-            load_timings(),
-            Context(claims=("XPOL-1",), sink=Sink(self.kept)),
-            self.prober.clock,
-        )
+        expect = an_expect(self.prober, "XPOL-1", kept=self.kept)
         expect.limitation(self, *(cases or (CLOSED, *WITNESS)))
         return {str(decision.verdict): decision.reason for decision in self.kept}
 
@@ -150,12 +139,7 @@ def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseExceptio
     script = Script(
         {name: [at_first(answers.get(name, told), told)] for name, told in usual.items()}
     )
-    expect = Expect(
-        script.prober,
-        load_timings(),
-        Context(claims=("XPOL-1",), sink=Sink(script.kept)),
-        script.prober.clock,
-    )
+    expect = an_expect(script.prober, "XPOL-1", kept=script.kept)
     raised: BaseException | None = None
     try:
         expect.limitations(script, cases=cases(), because="it is skipped")
@@ -205,8 +189,7 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
     case = LimitedCase(
         as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness
     )
-    context = Context(claims=("UNSUP-2",), sink=Sink(script.kept))
-    expect = Expect(script.prober, load_timings(), context, script.prober.clock)
+    expect = an_expect(script.prober, "UNSUP-2", kept=script.kept)
     expect.limitations(script, cases=[case], because="it is read for all")
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
 
@@ -217,9 +200,6 @@ def in_and_out(
     """The decisions of two parts under one change, where the foe is answered so at the first server."""
     script = Script({"friend": [friend], "foe": [at_first(foe, DROPPED)], "beside": [UP]})
     change = PolicyChange(what="NetworkPolicy", at=0.0, enforced_at="both")
-    context = Context(
-        claims=("POL-1",), sink=Sink(script.kept), world=StandInWorld(change=lambda: change)
-    )
     cases = [
         Case(FRIEND, SERVER, open=True, part="in", at="target", because=BECAUSE),
         Case(FOE, BYSTANDER, open=True, part="in", at="target", because=BECAUSE),
@@ -228,7 +208,9 @@ def in_and_out(
         Case(FOE, OTHER, open=False, part="out", at="source", because=BECAUSE),
     ]
     raised: BaseException | None = None
-    expect = Expect(script.prober, load_timings(), context, script.prober.clock)
+    expect = an_expect(
+        script.prober, "POL-1", kept=script.kept, world=StandInWorld(change=lambda: change)
+    )
     try:
         (expect.base if base else expect.change)(script, *cases)
     except (Nonconformance, ControlBroken) as error:
@@ -285,7 +267,7 @@ def test_parts_that_share_a_change_are_enforced_each_at_its_own_end() -> None:
 
 
 DOCUMENTED, BOTH, OPEN_WITNESS, CLOSED_WITNESS = (
-    (workload(name), SERVER) for name in ("documented", "both", "open", "closed")
+    (a_workload(name), SERVER) for name in ("documented", "both", "open", "closed")
 )
 CONFIRMED, VIOLATED, INCONCLUSIVE, LIFTED = (
     ClaimVerdict.CONFIRMED,

@@ -15,13 +15,14 @@ from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.network import Network, Passes, always, lossy
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.expect.stand_ins import target
 
 LAB = load_timings(lab=True)
-CLIENT, OTHER = workload("client"), workload("other")
-SERVER = replace(target(), backends=(workload("server"),))
+CLIENT, OTHER = a_workload("client"), a_workload("other")
+SERVER = replace(target(), backends=(a_workload("server"),))
 MOST = 0.8
 """Of the packets; of the connections, whose first packets are sent three times, one half."""
 

@@ -20,11 +20,12 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import ScriptedProber
 
 BY = "run 3f2a1c is changing the cluster: procedure hns-network"
-CLIENT = workload("client", "windows")
-SERVER = replace(workload("server"), address="192.168.0.9", node_address="10.0.0.14")
+CLIENT = a_workload("client", "windows")
+SERVER = a_workload("server", address="192.168.0.9", node_address="10.0.0.14")
 LOST = """Pinging 192.168.0.9 with 32 bytes of data:
 Request timed out.
 Ping statistics for 192.168.0.9:
@@ -100,8 +101,8 @@ class Well:
 
 
 def overlay(run: OneRun, kept: list[Decision]) -> None:
-    node = replace(workload("node"), node_address="10.0.0.10", host_network=True)
-    near = workload("near").tcp(8080)
+    node = a_workload("node", node_address="10.0.0.10", host_network=True)
+    near = a_workload("near").tcp(8080)
     client = replace(CLIENT, pod="windows")
     prober = ScriptedProber(
         {
@@ -111,11 +112,10 @@ def overlay(run: OneRun, kept: list[Decision]) -> None:
             "server": [Verdict.TIMED_OUT],
         }
     )
-    context = Context(claims=("VXLAN-4",), sink=Sink(kept), world=World(runs=run))
-    expect = Expect(prober, load_timings(), context, prober.clock)
+    expect = an_expect(prober, "VXLAN-4", kept=kept, world=World(runs=run))
     Overlay(expect, Well()).passes(
         between=[(client, SERVER.tcp(8080))],
-        within=[(workload("inside"), near)],
+        within=[(a_workload("inside"), near)],
         node=node,
         because="x",
     )

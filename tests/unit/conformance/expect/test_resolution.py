@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
-from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -20,14 +19,14 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.cluster_dns import ClusterDns
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 
-FRIEND = workload("friend")
+FRIEND = a_workload("friend")
 ADDRESS = "10.96.0.7"
-FIRST = replace(workload("coredns-1"), address="192.168.1.4", node="linux-2")
-SECOND = replace(workload("coredns-2"), address="192.168.2.4", node="linux-3")
+FIRST = a_workload("coredns-1", address="192.168.1.4", node="linux-2")
+SECOND = a_workload("coredns-2", address="192.168.2.4", node="linux-3")
 KNOWN = "kubernetes.default.svc.cluster.local."
 SILENT = "no answer from 10.96.0.10:53"
 
@@ -66,8 +65,7 @@ def failing(
     """The message, and what was decided."""
     prober = ScriptedProber({"friend": [answer]}, restarted={gone})
     kept: list[Decision] = []
-    context = Context(claims=("CONN-6",), sink=Sink(kept), world=StandInWorld(dns=lambda: dns))
-    expect = Expect(prober, load_timings(), context, prober.clock)
+    expect = an_expect(prober, "CONN-6", kept=kept, world=StandInWorld(dns=lambda: dns))
     with pytest.raises(fails) as failed:
         expect.resolves(
             FRIEND, "web.demo.svc.cluster.local", [ADDRESS], because="DNS knows every Service",
@@ -216,7 +214,7 @@ def test_a_name_that_is_not_to_be_found_may_be_refused_where_it_is_bare(
         return observation(attempt, Verdict.DNS_FAILED, detail=detail)
 
     prober = ScriptedProber({"friend": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
+    expect = an_expect(prober, "CONN-6")
     with nullcontext() if found else pytest.raises(Nonconformance):
         expect.resolves(FRIEND, "web", [], because="it is of another namespace")
 
@@ -242,7 +240,7 @@ def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
         return observation(attempt, Verdict.DNS_FAILED, detail=SILENT)
 
     prober = ScriptedProber({"friend": [slow]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
+    expect = an_expect(prober, "CONN-6")
     with pytest.raises(Nonconformance) as failed:
         expect.reachable(FRIEND, server, because="DNS knows every Service")
     assert (
@@ -283,7 +281,7 @@ def without_aaaa(rcode: str) -> Expect:
         )
 
     prober = ScriptedProber({"friend": [answer]})
-    return Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
+    return an_expect(prober, "CONN-6")
 
 
 def test_an_empty_answer_is_right_for_the_aaaa_of_a_name_that_has_only_a() -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context, Sink
+from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -21,6 +21,7 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.conftest import Make
 from tests.unit.conformance.expect.denial import blocked
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
@@ -30,10 +31,9 @@ from tests.unit.conformance.expect.stand_ins import (
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
-FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
+FRIEND, STRANGER, SERVER = a_workload("friend"), a_workload("stranger", "windows"), target()
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 OWN = (STRANGER, BYSTANDER)
@@ -69,13 +69,11 @@ def test_a_failure_says_how_felix_fares_on_both_ends_nodes(changed: bool) -> Non
         if changed
         else None
     )
-    context = Context(claims=("POL-1",), world=StandInWorld(felix=felix, change=lambda: change))
     prober = ScriptedProber({"stranger": [DROPPED]})
     told = "Felix     windows-1: calico-node-x Ready, 2 restarts; linux-1: calico-node-x Ready, 2 restarts"
+    expect = an_expect(prober, "POL-1", world=StandInWorld(felix=felix, change=lambda: change))
     with pytest.raises(Nonconformance, match=told):
-        Expect(prober, load_timings(), context, prober.clock).reachable(
-            STRANGER, FRIEND.tcp(80), because="allowed"
-        )
+        expect.reachable(STRANGER, FRIEND.tcp(80), because="allowed")
     ((nodes, seconds, unwell_only),) = asked
     assert (nodes, unwell_only) == (["windows-1", "linux-1"], not changed)
     assert seconds == pytest.approx(15 if changed else 60, abs=5)
@@ -483,9 +481,7 @@ def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect
 def test_where_open_paths_are_a_control_each_source_that_is_right_is_confirmed() -> None:
     kept: list[Decision] = []
     prober = ScriptedProber({"friend": [telling("192.168.0.5")]})
-    judge = Expect(
-        prober, load_timings(), Context(claims=("NAT-1",), sink=Sink(kept)), prober.clock
-    )
+    judge = an_expect(prober, "NAT-1", kept=kept)
     judge.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT", control=True)
     assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
 

@@ -15,16 +15,11 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.conftest import Make
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    target,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target
 
-FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
+FRIEND, STRANGER, SERVER = a_workload("friend"), a_workload("stranger", "windows"), target()
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 OWN = (STRANGER, BYSTANDER)
 """Where the stranger gets at the same time."""

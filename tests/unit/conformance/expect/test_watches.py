@@ -13,17 +13,17 @@ from conformance.errors import Nonconformance
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Held, Path, Rule, Standing, Why, Wrong, link
+from conformance.expect.engine.decide import Held, Standing, Why, Wrong, link
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.expect.watches import choose, watching
-from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
-from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.endpoint import OS, Target
 from conformance.settings import Timings, load_timings
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, Passes, always, never, outage
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.expect.stand_ins import target
 
 FIELD, LAB = load_timings(), load_timings(lab=True)
 SYSTEMS: list[OS] = ["linux", "windows"]
@@ -46,13 +46,7 @@ class Turns:
 
 
 def server(os: OS, name: str = "server", host: str = "192.168.0.9") -> Target:
-    return replace(target(host), backends=(workload(name, os),))
-
-
-def path(timings: Timings, source: Workload, goal: Target, *, want: bool) -> Path:
-    patience = timings.of(source.os)
-    attempt = Attempt(source=source, target=goal, kind=Kind.TCP, give_up_after=patience.tcp_give_up)
-    return Path(attempt, want, Rule.of(patience, [patience], patience.policy_effect))
+    return replace(target(host), backends=(a_workload(name, os),))
 
 
 def watched(
@@ -61,13 +55,13 @@ def watched(
     """How a watched path is decided that is to be closed, beside one of the same source and one to the same target."""
     chance = random.Random(seed)
     network = Network(timings, late=lambda: chance.uniform(0.0, 0.02))
-    source, goal, other = workload("stranger", os), server(os), server(os, "other", "192.168.0.8")
+    source, goal, other = a_workload("stranger", os), server(os), server(os, "other", "192.168.0.8")
     network.says(source, goal, passes)
     network.says(source, other, control)
     paths = [
-        path(timings, source, other, want=True),
-        path(timings, workload("friend"), goal, want=True),
-        path(timings, source, goal, want=False),
+        a_path(timings, source, other, want=True),
+        a_path(timings, a_workload("friend"), goal, want=True),
+        a_path(timings, source, goal, want=False),
     ]
     assert list(choose(paths, Turns(), timings, "target")) == paths[2:]
     link(paths)
@@ -119,7 +113,7 @@ def test_a_drop_of_first_syns_alone_is_no_denial_whatever_ordinary_attempts_are_
 
     first: list[float] = []
     network = Network(slow)
-    source, goal, other = workload("stranger", os), server(os), server(os, "other", "192.168.0.8")
+    source, goal, other = a_workload("stranger", os), server(os), server(os, "other", "192.168.0.8")
     network.says(source, other, always)
 
     def passes(moment: float) -> bool:
@@ -129,7 +123,7 @@ def test_a_drop_of_first_syns_alone_is_no_denial_whatever_ordinary_attempts_are_
         return True
 
     network.says(source, goal, passes)
-    paths = [path(slow, source, other, want=True), path(slow, source, goal, want=False)]
+    paths = [a_path(slow, source, other, want=True), a_path(slow, source, goal, want=False)]
     choose(paths, Turns(), slow, "target")
     link(paths)
     cadence = {source.uid: slow.of(os).poll_every}
@@ -163,7 +157,7 @@ def test_a_control_that_is_lost_during_the_watch_takes_no_denial_back(os: OS) ->
 )
 def test_one_denial_is_watched_for_each_node_that_enforces_it(side: Side, turns: set[str]) -> None:
     run, goal = Turns(), server("windows")
-    paths = [path(FIELD, workload(name), goal, want=False) for name in ("one", "another")]
+    paths = [a_path(FIELD, a_workload(name), goal, want=False) for name in ("one", "another")]
     assert len(choose(paths, run, FIELD, side)) == len(turns)
     assert run.taken == turns
     assert not choose(paths, run, FIELD, side), "once"
@@ -171,7 +165,7 @@ def test_one_denial_is_watched_for_each_node_that_enforces_it(side: Side, turns:
 
 def test_who_finds_a_leak_leaves_the_watch_to_the_next() -> None:
     run = Turns()
-    paths = [path(FIELD, workload("one"), server("linux"), want=False)]
+    paths = [a_path(FIELD, a_workload("one"), server("linux"), want=False)]
     for standing, kept in (
         (Wrong(Why.LEAK), False),
         (Held(()), False),
@@ -184,7 +178,7 @@ def test_who_finds_a_leak_leaves_the_watch_to_the_next() -> None:
 
 def test_who_is_interrupted_leaves_the_watch_to_the_next() -> None:
     run = Turns()
-    paths = [path(FIELD, workload("one"), server("linux"), want=False)]
+    paths = [a_path(FIELD, a_workload("one"), server("linux"), want=False)]
     with pytest.raises(KeyboardInterrupt), watching(paths, run, FIELD, "target"):
         raise KeyboardInterrupt
     assert not run.taken
@@ -206,13 +200,13 @@ def expecting(wears_off: Callable[[float], float], turns: Turns) -> tuple[Expect
         def apply(self) -> None:
             began, ends = network.clock.now, wears_off(network.clock.now)
             in_force.append(began)
-            network.says(workload("client"), server("windows"), lambda moment: moment >= ends)
+            network.says(a_workload("client"), server("windows"), lambda moment: moment >= ends)
 
     other = server("linux", "other", "192.168.0.8")
     expect.change(
         Policies(),
-        Case(workload("client"), other, open=True, because="no policy selects it"),
-        Case(workload("client"), server("windows"), open=False, because="nobody enters"),
+        Case(a_workload("client"), other, open=True, because="no policy selects it"),
+        Case(a_workload("client"), server("windows"), open=False, because="nobody enters"),
     )
     return expect, network
 

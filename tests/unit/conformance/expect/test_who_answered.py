@@ -26,14 +26,15 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.network import Network
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 
-CLIENT, FAR_CLIENT = workload("client"), workload("far-client", "windows")
-NODE = replace(workload("node"), host_network=True, node_address="10.0.0.10")
-SERVER = replace(workload("server", "windows"), address="192.168.9.9", node_address="10.0.0.14")
-NGINX = replace(workload("nginx"), address="192.168.0.7")
+CLIENT, FAR_CLIENT = a_workload("client"), a_workload("far-client", "windows")
+NODE = a_workload("node", host_network=True, node_address="10.0.0.10")
+SERVER = a_workload("server", "windows", address="192.168.9.9", node_address="10.0.0.14")
+NGINX = a_workload("nginx", address="192.168.0.7")
 ANOTHER = "ns/another-pod"
 NAMELESS = "a server that does not say who it is"
 BECAUSE = "nothing forbids it"
@@ -68,12 +69,7 @@ class Town:
 
     def expect(self) -> Expect:
         network = Network(load_timings(), servers=self.servers)
-        return Expect(
-            network,
-            load_timings(),
-            Context(claims=("CONN-3",), sink=Sink(self.kept)),
-            network.clock,
-        )
+        return an_expect(network, "CONN-3", kept=self.kept)
 
     @property
     def decided(self) -> list[tuple[ClaimVerdict, str]]:
@@ -189,7 +185,7 @@ def test_a_large_datagram_that_another_pod_answers_has_not_arrived(
         return observation(attempt, Verdict.CONNECTED, **({} if small else {"served_by": ANOTHER}))
 
     prober = ScriptedProber({"client": [answer], "server": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    expect = an_expect(prober, "CONN-3")
     with pytest.raises((error, ControlBroken), match=f"an answer of {ANOTHER}"):
         decide(expect)
 
@@ -204,7 +200,7 @@ def test_a_page_that_another_pod_shows_is_not_the_servers() -> None:
         return replace(seen, status=200, body=b"<H1>hello</H1>")
 
     prober = ScriptedProber({"client": [page]})
-    expect = Expect(prober, load_timings(), Context(claims=("DEMO-9",)), prober.clock)
+    expect = an_expect(prober, "DEMO-9")
     with pytest.raises(Nonconformance, match=f"observed an answer of {ANOTHER}"):
         Pages(expect).show(CLIENT, [SERVER.tcp(80)], "hello", because=BECAUSE)
 
@@ -220,7 +216,7 @@ def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() ->
             ]
         }
     )
-    expect = Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock)
+    expect = an_expect(prober, kept=kept)
     expect.resolves(CLIENT, "web.ns.svc.cluster.local", ["10.96.0.9"], because=BECAUSE)
     told = (
         "who answered could not be told: answers of DNS servers do not name the pod that gives them"

@@ -14,6 +14,7 @@ import pytest
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.facts.bgp import BgpFacts
 from conformance.facts.objects import CalicoObjects
+from conformance.model.endpoint import OS
 from conformance.model.facts import NodeFacts
 from conformance.model.host import (
     BgpHost,
@@ -24,6 +25,7 @@ from conformance.model.host import (
     RouteEntry,
 )
 from conformance.probe import windows_host
+from tests.unit.conformance.builders import a_node
 
 ADDRESSES = {"l1": "10.0.0.11", "l2": "10.0.0.12", "w1": "10.0.0.14", "w2": "10.0.0.15"}
 NOT_CONFIGURED = dict.fromkeys(
@@ -44,11 +46,10 @@ HOST_ENDPOINT = HnsEndpoint(
 
 
 def node(name: str) -> NodeFacts:
-    return NodeFacts(
-        name=name, os="windows" if name.startswith("w") else "linux", address=ADDRESSES[name], ready=True,
-        schedulable=True, control_plane=False, os_image="", kernel_version="", container_runtime="",
-        annotations={"projectcalico.org/IPv4Address": f"{ADDRESSES[name]}/24"},
-    )  # fmt: skip
+    address = ADDRESSES[name]
+    told = {"projectcalico.org/IPv4Address": f"{address}/24"}
+    os: OS = "windows" if name.startswith("w") else "linux"
+    return a_node(name, os, address=address, annotations=told)
 
 
 def host(own: str, down: tuple[str, ...] = (), **otherwise: Any) -> BgpHost:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.facts.cluster_wide import ClusterWide
 from conformance.model.facts import Facts
-from tests.unit.conformance.facts.test_objects import Obj, Objects, facts, node, pod, values
+from tests.unit.conformance.builders import Obj, a_pod, an_object
+from tests.unit.conformance.facts.test_objects import Objects, facts, node, values
+
+calico_pod = partial(a_pod, namespace="calico-system")
 
 
 def reads(
@@ -32,19 +36,19 @@ def owned(one: Obj, kind: str, name: str) -> Obj:
 
 
 def deployment(name: str, replicas: int = 1, namespace: str = "calico-system") -> Obj:
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"replicas": replicas}}
+    return an_object(name, namespace=namespace, replicas=replicas)
 
 
 @pytest.mark.parametrize(
     "one",
     [
         labelled(
-            pod("rke2-coredns-rke2-coredns-1", "win", namespace="kube-system"), k8s_app="kube-dns"
+            a_pod("rke2-coredns-rke2-coredns-1", "win", namespace="kube-system"), k8s_app="kube-dns"
         ),
-        labelled(pod("kube-scheduler-win", "win", namespace="kube-system"), tier="control-plane"),
-        labelled(pod("scheduler", "win", namespace="kube-system"), component="kube-scheduler"),
-        owned(pod("any", "win"), "ReplicaSet", "calico-kube-controllers-5tq"),
-        owned(pod("dns-1", "win", namespace="openshift-dns"), "DaemonSet", "dns-default"),
+        labelled(a_pod("kube-scheduler-win", "win", namespace="kube-system"), tier="control-plane"),
+        labelled(a_pod("scheduler", "win", namespace="kube-system"), component="kube-scheduler"),
+        owned(calico_pod("any", "win"), "ReplicaSet", "calico-kube-controllers-5tq"),
+        owned(a_pod("dns-1", "win", namespace="openshift-dns"), "DaemonSet", "dns-default"),
     ],
     ids=["cluster DNS of RKE2", "static pod", "component", "owner", "OpenShift"],
 )
@@ -54,14 +58,14 @@ def test_a_pod_that_runs_the_cluster_is_found_by_label_or_owner(one: Obj) -> Non
 
 def test_other_pods_do_not_count_whatever_their_names() -> None:
     others = [
-        pod("coredns-dashboard-1", "win", namespace="kube-system"),
-        pod("calico-node-1", "win"),
+        a_pod("coredns-dashboard-1", "win", namespace="kube-system"),
+        calico_pod("calico-node-1", "win"),
     ]
     assert reads(others).pods() == {}
 
 
 def test_a_pod_that_waits_has_no_node() -> None:
-    assert values(reads([labelled(pod("typha", ""), k8s_app="calico-typha")]).pods()) == {
+    assert values(reads([labelled(calico_pod("typha", ""), k8s_app="calico-typha")]).pods()) == {
         "pod calico-system/typha": "no node"
     }
 
@@ -72,9 +76,9 @@ def calico_nodes(pods: list[Obj], of: Facts | None = None) -> list[int]:
 
 def test_only_ready_calico_nodes_on_linux_count() -> None:
     pods = [
-        pod("calico-node-a", "lin"),
-        pod("calico-node-b", "lin", ready=False),
-        pod("calico-node-windows-c", "win"),
+        calico_pod("calico-node-a", "lin"),
+        calico_pod("calico-node-b", "lin", ready=False),
+        calico_pod("calico-node-windows-c", "win"),
     ]
     assert calico_nodes(pods) == [1]
 
@@ -84,9 +88,9 @@ TAINT = ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"
 
 def test_a_calico_node_of_the_tainted_control_plane_is_on_no_worker() -> None:
     pods = [
-        pod("calico-node-a", "lin", ready=False),
-        pod("calico-node-b", "master"),
-        pod("calico-node-c", "both"),
+        calico_pod("calico-node-a", "lin", ready=False),
+        calico_pod("calico-node-b", "master"),
+        calico_pod("calico-node-c", "both"),
     ]
     kept = node("master", "linux", control_plane=True, taints=TAINT)
     assert calico_nodes(pods, facts(more=(kept,))) == [0]
@@ -100,9 +104,11 @@ def test_kube_controllers_have_to_be_there_and_the_others_only_where_they_have_a
         "ready pods of calico-kube-controllers on Linux nodes": 0
     }
     pods = [
-        labelled(pod("controllers", "lin"), k8s_app="calico-kube-controllers"),
-        labelled(pod("typha", "lin", ready=False), k8s_app="calico-typha"),
-        owned(pod("api", "win", namespace="calico-apiserver"), "ReplicaSet", "calico-apiserver-7d"),
+        labelled(calico_pod("controllers", "lin"), k8s_app="calico-kube-controllers"),
+        labelled(calico_pod("typha", "lin", ready=False), k8s_app="calico-typha"),
+        owned(
+            a_pod("api", "win", namespace="calico-apiserver"), "ReplicaSet", "calico-apiserver-7d"
+        ),
     ]
     there = [
         deployment("calico-typha"),
@@ -129,7 +135,10 @@ def spread(pods: list[Obj], replicas: int) -> list[str]:
 
 
 def test_typha_is_spread_when_each_of_its_pods_is_ready_on_a_node_of_its_own() -> None:
-    pods = [labelled(pod(f"typha-{name}", name), k8s_app="calico-typha") for name in ("lin", "win")]
+    pods = [
+        labelled(calico_pod(f"typha-{name}", name), k8s_app="calico-typha")
+        for name in ("lin", "win")
+    ]
     assert spread(pods, 2) == ["all, each on a node of its own"]
     assert spread([pods[0], pods[0]], 2) == ["2 of 2 ready, on lin, lin"]
     assert spread(pods[:1], 3) == ["1 of 3 ready, on lin"]
@@ -137,10 +146,10 @@ def test_typha_is_spread_when_each_of_its_pods_is_ready_on_a_node_of_its_own() -
 
 def test_a_typha_pod_on_windows_counts_when_it_runs_there() -> None:
     pods = [
-        labelled(pod("a", "win"), k8s_app="calico-typha"),
-        labelled(pod("b", "lin"), k8s_app="calico-typha"),
+        labelled(calico_pod("a", "win"), k8s_app="calico-typha"),
+        labelled(calico_pod("b", "lin"), k8s_app="calico-typha"),
     ]
-    pods.append(labelled(pod("c", "win", ready=False), k8s_app="calico-typha"))
+    pods.append(labelled(calico_pod("c", "win", ready=False), k8s_app="calico-typha"))
     assert list(values(reads(pods).typha()).values()) == [
         "runs on win",
         "not on Windows",

@@ -11,6 +11,7 @@ import pytest
 
 from conformance.facts.cni_token import CniTokens
 from conformance.model.facts import Fact
+from tests.unit.conformance.builders import a_pod
 from tests.unit.conformance.facts.test_objects import Objects
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
@@ -21,11 +22,8 @@ def ended(ends: list[datetime | None], *ran: timedelta) -> Fact[bool]:
     states = [
         {"state": {"running": {"startedAt": f"{NOW - one:%Y-%m-%dT%H:%M:%SZ}"}}} for one in ran
     ]
-    pod = {
-        "metadata": {"name": "calico-node-windows-x", "namespace": "calico-system"},
-        "spec": {"nodeName": "win"},
-        "status": {"containerStatuses": [*states, {"state": {"waiting": {}}}]},
-    }
+    status = {"containerStatuses": [*states, {"state": {"waiting": {}}}]}
+    pod = a_pod("calico-node-windows-x", "win", namespace="calico-system", status=status)
     kube: Any = Objects({("v1", "Pod"): [pod] if ran else []})
     hosts: Any = SimpleNamespace(cni_tokens=lambda node: ends)
     return CniTokens(kube, hosts, (), NOW).ended("win")

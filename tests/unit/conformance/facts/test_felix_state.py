@@ -13,6 +13,7 @@ from conformance.facts.felix_state import felix_on
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.kube.refused import ApiRefused
+from tests.unit.conformance.builders import a_pod
 
 Obj = dict[str, Any]
 REFUSED = ApiRefused(403, "Forbidden", "may not", "GET pods")
@@ -33,15 +34,14 @@ def pod(
         "restartCount": restarts,
         "state": {"running": {"startedAt": begun}},
     }
-    return {
-        "metadata": {"name": name, "namespace": "calico-system"},
-        "spec": {"nodeName": node, "containers": [{"name": container}]},
-        "status": {
-            "phase": "Running",
-            "containerStatuses": [status],
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-        },
-    }
+    return a_pod(
+        name,
+        node,
+        namespace="calico-system",
+        ready=ready,
+        spec={"containers": [{"name": container}]},
+        status={"containerStatuses": [status]},
+    )
 
 
 class Kube:

@@ -9,8 +9,9 @@ from typing import Any
 from conformance.facts.first_blocks import with_first_blocks
 from conformance.facts.reading import Reading
 from conformance.model.facts import Fact
+from tests.unit.conformance.builders import Obj
 from tests.unit.conformance.facts.test_ipam import affinity, block, pod
-from tests.unit.conformance.facts.test_objects import CRD, Obj, Objects, node
+from tests.unit.conformance.facts.test_objects import CRD, Objects, node
 
 ANNOUNCED = {"projectcalico.org/IPv4Address": "10.0.0.11/24"}
 

@@ -10,7 +10,8 @@ import pytest
 
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.objects import CalicoObjects
-from tests.unit.conformance.facts.test_objects import CRD, V3, Obj, Objects, facts, named, values
+from tests.unit.conformance.builders import Obj, a_pod, an_object
+from tests.unit.conformance.facts.test_objects import CRD, V3, Objects, facts, values
 
 CIDR = "192.168.7.64/26"
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -22,23 +23,20 @@ def block(where: str = "win", reserved: tuple[int, ...] = ALL, cidr: str = CIDR)
         0 if ordinal in reserved else (1 if ordinal == 5 else None) for ordinal in range(64)
     ]
     attributes = [{"handle_id": "windows-reserved-ipam-handle"}, {"handle_id": "Calico.abc"}]
-    return named(
+    return an_object(
         cidr, cidr=cidr, affinity=f"host:{where}", allocations=allocations, attributes=attributes
     )
 
 
 def affinity(where: str = "win", cidr: str = CIDR, **more: Any) -> Obj:
-    return named(
+    return an_object(
         cidr, **({"node": where, "cidr": cidr, "state": "confirmed", "deleted": "false"} | more)
     )
 
 
 def pod(name: str, address: str, *, made: str = LATE, phase: str = "Running", **spec: Any) -> Obj:
-    return {
-        "metadata": {"name": name, "namespace": "demo", "creationTimestamp": made},
-        "spec": {"nodeName": "win"} | spec,
-        "status": {"podIP": address, "phase": phase},
-    }
+    status = {"podIP": address, "phase": phase}
+    return a_pod(name, "win", namespace="demo", creationTimestamp=made, spec=spec, status=status)
 
 
 def reads(
@@ -147,7 +145,7 @@ def test_an_address_that_its_block_keeps_back_is_told(address: str, words: str) 
     [(EARLY, "192.168.7.70, kept back by IPReservation ours"), (LATE, "not reserved")],
 )
 def test_a_reservation_binds_pods_that_came_after_it(reserved_at: str, words: str) -> None:
-    ours = named("ours", reservedCIDRs=["fd00::/64", "192.168.7.68/30"])
+    ours = an_object("ours", reservedCIDRs=["fd00::/64", "192.168.7.68/30"])
     ours["metadata"]["creationTimestamp"] = reserved_at
     found = reads(block(), pod("one", "192.168.7.70"), reserving=(ours,)).takings("win")
     assert list(values(found).values()) == [words]

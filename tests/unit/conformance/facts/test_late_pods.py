@@ -8,22 +8,14 @@ from typing import Any, ClassVar
 
 from conformance.errors import EnvironmentBroken
 from conformance.facts.diagnostics_bundle import late_pods, states
-
-
-def pod(name: str, ready: str) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": ready}]
-    return {
-        "metadata": {"name": name, "namespace": "demo"},
-        "spec": {},
-        "status": {"conditions": conditions},
-    }
+from tests.unit.conformance.builders import a_pod
 
 
 class Namespaces:
     """Pods by namespace; one that is no key cannot be listed."""
 
     there: ClassVar[dict[str, list[dict[str, Any]]]] = {
-        "demo": [pod("late", "False"), pod("well", "True")],
+        "demo": [a_pod("late", namespace="demo", ready=False), a_pod("well", namespace="demo")],
         "demo-host": [],
     }
 

@@ -10,9 +10,10 @@ import pytest
 
 from conformance.facts.linux_routes import LinuxRoutes
 from conformance.model.host import LinuxFacts, RouteEntry
-from tests.unit.conformance.facts.test_objects import V3, facts, named, reads, values
+from tests.unit.conformance.builders import an_object
+from tests.unit.conformance.facts.test_objects import V3, facts, reads, values
 
-BLOCK = named("b", node="win", state="confirmed", cidr="10.1.0.0/26")
+BLOCK = an_object("b", node="win", state="confirmed", cidr="10.1.0.0/26")
 
 
 def routes(
@@ -25,12 +26,12 @@ def routes(
     hops."""
     there = {
         (V3, "BlockAffinity"): [BLOCK],
-        (V3, "FelixConfiguration"): [named("default", **(felix or {}))],
+        (V3, "FelixConfiguration"): [an_object("default", **(felix or {}))],
         (V3, "IPPool"): [
-            named("p", cidr="10.1.0.0/16"),
-            named("gone", cidr="10.4.0.0/16", disabled=True),
+            an_object("p", cidr="10.1.0.0/16"),
+            an_object("gone", cidr="10.4.0.0/16", disabled=True),
         ],
-        (V3, "BGPPeer"): [named("r", nextHopMode=passed_on)],
+        (V3, "BGPPeer"): [an_object("r", nextHopMode=passed_on)],
     }
     entries = tuple(
         RouteEntry(destination=to, gateway=by, device=device, onlink=False, table=254)

@@ -10,7 +10,8 @@ import pytest
 from conformance.errors import MissingCapability
 from conformance.facts.not_on_windows import NotOnWindows
 from conformance.facts.objects import CalicoObjects
-from tests.unit.conformance.facts.test_objects import V3, Obj, Objects, facts, named, values
+from tests.unit.conformance.builders import Obj, an_object
+from tests.unit.conformance.facts.test_objects import V3, Objects, facts, values
 
 KEY = "projectcalico.org/WireguardPublicKey"
 
@@ -31,7 +32,7 @@ def pod(name: str, where: str, *addresses: str, **spec: Any) -> Obj:
 
 def reads(nodes: list[Obj], pods: tuple[Obj, ...] = (), **felix: Any) -> NotOnWindows:
     served = {
-        (V3, "FelixConfiguration"): [named("default", **felix)],
+        (V3, "FelixConfiguration"): [an_object("default", **felix)],
         ("v1", "Node"): nodes,
         ("v1", "Pod"): list(pods),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -14,10 +14,11 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.kube.refused import ApiRefused
 from conformance.model.builds import BuildUnderCalico
+from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts, NodeFacts
+from tests.unit.conformance.builders import Obj, a_node, an_object, some_facts
 
 V3, CRD, OPERATOR = "projectcalico.org/v3", "crd.projectcalico.org/v1", "operator.tigera.io/v1"
-Obj = dict[str, Any]
 
 
 @dataclass
@@ -44,12 +45,8 @@ class Objects:
         )
 
 
-def node(name: str, os: Literal["linux", "windows"], **more: Any) -> NodeFacts:
-    plain: dict[str, Any] = {"control_plane": False, "container_runtime": "containerd://1.7.24"}
-    return NodeFacts(
-        name=name, os=os, address="10.0.0.11", ready=True, schedulable=True, os_image="",
-        kernel_version="10.0.20348.2762", **(plain | more),
-    )  # fmt: skip
+def node(name: str, os: OS, **more: Any) -> NodeFacts:
+    return a_node(name, os, kernel_version="10.0.20348.2762", **more)
 
 
 def facts(
@@ -57,34 +54,9 @@ def facts(
     datastore: str | None = "kubernetes",
     more: tuple[NodeFacts, ...] = (),
 ) -> Facts:
-    known: dict[str, Any] = {
-        name: Fact(None, "-")
-        for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode")
-    }
-    known |= {
-        "mode": Fact("vxlan", "m"),
-        "datastore": Fact(datastore, "d"),
-        "install": Fact(install, "i"),
-    }
     nodes = (node("lin", "linux"), node("win", "windows"), *more)
-    return Facts(nodes=nodes, calico_version=Fact("v3.31.2", "v"), evidence="lab", **known)
-
-
-def named(name: str, **spec: Any) -> Obj:
-    return {"metadata": {"name": name}, "spec": spec}
-
-
-def pod(
-    name: str, where: str, address: str = "", namespace: str = "calico-system", ready: bool = True
-) -> Obj:
-    return {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"nodeName": where} if where else {},
-        "status": {
-            "podIP": address,
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-        },
-    }
+    known = {"mode": "vxlan", "datastore": datastore, "install": install}
+    return some_facts(*nodes, calico_version="v3.31.2", **known)
 
 
 def reads(
@@ -114,10 +86,10 @@ def test_builds_and_versions_are_told_of_each_node_with_its_own_calico() -> None
 
 def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> None:
     pools = [
-        named("a", cidr="192.168.0.0/16", ipipMode="Always", vxlanMode="Never"),
-        named("b", cidr="10.0.0.0/16", disabled=True, ipipMode="Always"),
-        named("c", cidr="fd00::/48"),
-        named("d", cidr="172.16.0.0/16", vxlanMode="Always"),
+        an_object("a", cidr="192.168.0.0/16", ipipMode="Always", vxlanMode="Never"),
+        an_object("b", cidr="10.0.0.0/16", disabled=True, ipipMode="Always"),
+        an_object("c", cidr="fd00::/48"),
+        an_object("d", cidr="172.16.0.0/16", vxlanMode="Always"),
     ]
     found = reads({(CRD, "IPPool"): pools}).pools("ipipMode")
     assert values(found) == {
@@ -148,9 +120,9 @@ def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> No
     ],
 )
 def test_a_pool_and_bgp_make_a_shape(pool: Obj, bgp: str | None, shape: str) -> None:
-    installation = named("default", calicoNetwork={"bgp": bgp} if bgp else {})
+    installation = an_object("default", calicoNetwork={"bgp": bgp} if bgp else {})
     there = {
-        (V3, "IPPool"): [named("a", cidr="192.168.0.0/16", **pool)],
+        (V3, "IPPool"): [an_object("a", cidr="192.168.0.0/16", **pool)],
         (OPERATOR, "Installation"): [installation],
     }
     assert values(reads(there).shapes()) == {"IPPool a": shape}
@@ -162,7 +134,7 @@ def test_bgp_is_read_from_the_configuration_map_or_the_mesh_where_no_operator_is
         "data": {"calico_backend": "vxlan"},
     }
     assert values(reads({("v1", "ConfigMap"): [config]}).bgp()) == {"BGP": "Disabled"}
-    mesh = {(CRD, "BGPConfiguration"): [named("default", nodeToNodeMeshEnabled=True)]}
+    mesh = {(CRD, "BGPConfiguration"): [an_object("default", nodeToNodeMeshEnabled=True)]}
     assert values(reads(mesh).bgp()) == {"BGP": "Enabled"}
     assert reads({}).bgp()["BGP"].value is None
 
@@ -171,14 +143,14 @@ def test_strict_affinity_is_false_where_there_is_no_such_object() -> None:
     assert list(values(reads({(V3, "IPAMConfiguration"): []}).strict_affinity()).values()) == [
         False
     ]
-    there = {(CRD, "IPAMConfig"): [named("default", strictAffinity=True)]}
+    there = {(CRD, "IPAMConfig"): [an_object("default", strictAffinity=True)]}
     assert values(reads(there).strict_affinity()) == {
         "IPAMConfig default .spec.strictAffinity": True
     }
 
 
 def affinity(where: str, cidr: str, **more: Any) -> Obj:
-    return named(
+    return an_object(
         f"{where}-{cidr}", node=where, cidr=cidr, state="confirmed", deleted="false", **more
     )
 
@@ -271,12 +243,12 @@ def test_an_operator_on_linux_alone_keeps_pools_and_bgp_all_the_same(
 
 def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
     pools = [
-        named("a", cidr="10.1.0.0/16", vxlanMode="Always"),
-        named("b", cidr="10.2.0.0/16", ipipMode="CrossSubnet", disabled=True),
-        named("c", cidr="10.3.0.0/16", disabled=True),
-        named("six", cidr="fd00::/64"),
+        an_object("a", cidr="10.1.0.0/16", vxlanMode="Always"),
+        an_object("b", cidr="10.2.0.0/16", ipipMode="CrossSubnet", disabled=True),
+        an_object("c", cidr="10.3.0.0/16", disabled=True),
+        an_object("six", cidr="fd00::/64"),
     ]
-    block = named("x", cidr="10.2.0.0/26")
+    block = an_object("x", cidr="10.2.0.0/26")
     assert list(
         values(reads({(V3, "IPPool"): pools, (V3, "IPAMBlock"): [block]}).pool_kinds()).values()
     ) == [["IPIP", "VXLAN"]]
@@ -287,10 +259,10 @@ def test_disabled_pools_count_for_their_kind_while_they_have_blocks() -> None:
 
 def test_pools_for_pods_anywhere_have_no_selector() -> None:
     pools = [
-        named("a", cidr="10.1.0.0/16", nodeSelector="all()"),
-        named("b", cidr="10.2.0.0/16", nodeSelector="zone == 'b'"),
-        named("c", cidr="10.3.0.0/16", namespaceSelector="team == 'c'"),
-        named("d", cidr="10.4.0.0/16", allowedUses=["Tunnel"]),
+        an_object("a", cidr="10.1.0.0/16", nodeSelector="all()"),
+        an_object("b", cidr="10.2.0.0/16", nodeSelector="zone == 'b'"),
+        an_object("c", cidr="10.3.0.0/16", namespaceSelector="team == 'c'"),
+        an_object("d", cidr="10.4.0.0/16", allowedUses=["Tunnel"]),
     ]
     found = reads({(V3, "IPPool"): pools})
     assert values(found.pool_cidrs(anywhere=True)) == {"IPPool a": "10.1.0.0/16"}

@@ -14,7 +14,8 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.operator import OperatorFacts
 from conformance.kube.refused import ApiRefused
 from conformance.model.facts import Fact
-from tests.unit.conformance.facts.test_objects import V3, Obj, Objects, facts, named, values
+from tests.unit.conformance.builders import Obj, an_object
+from tests.unit.conformance.facts.test_objects import V3, Objects, facts, values
 
 API = "operator.tigera.io/v1"
 
@@ -31,7 +32,7 @@ class Served(Objects):
         return found
 
 
-INSTALLATION = named("default", serviceCIDRs=["10.96.0.0/12"], calicoNetwork={"ipPools": [
+INSTALLATION = an_object("default", serviceCIDRs=["10.96.0.0/12"], calicoNetwork={"ipPools": [
     {"cidr": "10.1.0.0/16", "encapsulation": "VXLAN"}]})  # fmt: skip
 CONFIG = {
     "metadata": {"name": "kubernetes-services-endpoint", "namespace": "tigera-operator"},
@@ -65,7 +66,7 @@ def reads(*, mode: str = "vxlan", strict: bool = True, **there: list[Obj]) -> Op
         (API, "TigeraStatus"): there.get("status", [status("calico-windows", Available="True")]),
         ("v1", "ConfigMap"): there.get("config", [CONFIG]),
         ("apps/v1", "DaemonSet"): there.get("daemons", [daemons("felix", "node", "install-cni")]),
-        (V3, "IPAMConfiguration"): [named("default", strictAffinity=strict)],
+        (V3, "IPAMConfiguration"): [an_object("default", strictAffinity=strict)],
     }
     known = replace(
         facts(),
@@ -82,7 +83,7 @@ def test_all_that_is_demanded_is_there() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    bare = named("default", calicoNetwork={"ipPools": [{"cidr": "10.1.0.0/16"}]})
+    bare = an_object("default", calicoNetwork={"ipPools": [{"cidr": "10.1.0.0/16"}]})
     assert values(reads(installation=[bare], config=[], strict=False).demands()) == {
         "serviceCIDRs": "none",
         "the API server's address": "no KUBERNETES_SERVICE_HOST and no KUBERNETES_SERVICE_PORT",
@@ -92,7 +93,7 @@ def test_what_is_missing_is_named() -> None:
 
 
 def test_another_plugin_needs_neither_encapsulation_nor_strict_affinity() -> None:
-    other = named("default", serviceCIDRs=["10.96.0.0/12"], cni={"type": "AmazonVPC"})
+    other = an_object("default", serviceCIDRs=["10.96.0.0/12"], cni={"type": "AmazonVPC"})
     assert set(values(reads(installation=[other]).demands())) == {
         "serviceCIDRs",
         "the API server's address",

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from conformance.facts.platform_objects import ADDRESSES, FLANNEL, REFLECTOR, PlatformObjects
-from tests.unit.conformance.facts.test_objects import Obj, facts, values
+from tests.unit.conformance.builders import Obj
+from tests.unit.conformance.facts.test_objects import facts, values
 from tests.unit.conformance.facts.test_operator import Served
 
 

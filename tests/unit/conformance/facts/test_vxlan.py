@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import EnvironmentBroken
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.vxlan import VxlanFacts
-from conformance.model.facts import Fact, NodeFacts
+from conformance.model.facts import Fact
 from conformance.model.host import (
     FdbEntry,
     HnsNetwork,
@@ -25,12 +25,10 @@ from conformance.model.host import (
     RouteEntry,
     Vxlan,
 )
+from tests.unit.conformance.builders import a_node
 
 MAC, OTHER_MAC = "00:15:5d:00:00:14", "66:00:00:00:00:11"
-NODE = NodeFacts(
-    name="w1", os="windows", address="10.0.0.14", ready=True, schedulable=True, control_plane=False, os_image="",
-    kernel_version="10.0.20348.1", container_runtime="containerd://1.7",
-)  # fmt: skip
+NODE = a_node("w1", "windows", address="10.0.0.14", kernel_version="10.0.20348.1")
 LINUX = replace(NODE, name="l1", os="linux", address="10.0.0.11")
 GOOD = LinuxFacts(
     node="l1",

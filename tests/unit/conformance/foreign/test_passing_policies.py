@@ -17,14 +17,15 @@ from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_object
 from tests.unit.conformance.expect.network import Network, lossy, never
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, target, workload
-from tests.unit.conformance.foreign.test_policies import V3, Cluster, known, policy
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, target
+from tests.unit.conformance.foreign.test_policies import V3, Cluster, known
 
 LAB, FIELD = load_timings(lab=True), load_timings()
-CLIENT = workload("client")
-SERVER = replace(target(), backends=(workload("server"),))
+CLIENT = a_workload("client")
+SERVER = replace(target(), backends=(a_workload("server"),))
 MOST = 0.8
 """Of the packets vanish: a path that wavers."""
 BEGUN, EVERY, LASTS = 100.0, 1.4, 0.9
@@ -44,7 +45,7 @@ class Busy(Cluster):
         self, api: str, kind: str, space: str = "", labels: str = ""
     ) -> list[dict[str, Any]]:
         version = self.there(self.now()) if kind == "GlobalNetworkPolicy" else ""
-        found = policy(
+        found = an_object(
             "company-wide",
             types=["Ingress"],
             selector="who knows(",

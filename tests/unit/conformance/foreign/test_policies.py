@@ -19,18 +19,14 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Addressing, Workload
+from conformance.model.endpoint import Addressing
 from conformance.model.observation import Verdict
-from tests.unit.conformance.expect.stand_ins import observation, workload
+from tests.unit.conformance.builders import a_workload, an_object
+from tests.unit.conformance.expect.stand_ins import observation
 
 KUBERNETES, V3, CRD = "networking.k8s.io/v1", "projectcalico.org/v3", "crd.projectcalico.org/v1"
-SERVER, CLIENT = workload("server"), workload("client")
+SERVER, CLIENT = a_workload("server"), a_workload("client")
 RUN = Ownership("ab12", "gw0")
-
-
-def policy(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    meta = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels or {}}
-    return {"metadata": meta, "spec": spec}
 
 
 class Cluster:
@@ -82,8 +78,8 @@ def excuse(there: ForeignPolicies, seen: Any = "closed", otherwise: float | None
 def test_those_are_named_whose_selectors_choose_a_pod_or_cannot_be_read() -> None:
     cluster = Cluster()
     cluster.lists[KUBERNETES, "NetworkPolicy"] = [
-        policy("deny", podSelector={"matchLabels": {"app": "server"}}),
-        policy("other", podSelector={"matchLabels": {"app": "db"}}),
+        an_object("deny", podSelector={"matchLabels": {"app": "server"}}),
+        an_object("other", podSelector={"matchLabels": {"app": "db"}}),
     ]
     for item in cluster.lists[KUBERNETES, "NetworkPolicy"]:
         item["metadata"]["namespace"] = "ns"
@@ -100,8 +96,8 @@ def test_calicos_are_read_once_through_the_api_that_is_served_and_kubernetes_twi
     cluster = Cluster(*served)
     for api in (V3, CRD):
         cluster.lists[api, "GlobalNetworkPolicy"] = [
-            policy("company-wide"),
-            policy("kanp.adminnetworkpolicy.x"),
+            an_object("company-wide"),
+            an_object("kanp.adminnetworkpolicy.x"),
         ]
     assert known(cluster)([SERVER]) == [
         f"GlobalNetworkPolicy company-wide ({read}), not the run's own"
@@ -110,9 +106,9 @@ def test_calicos_are_read_once_through_the_api_that_is_served_and_kubernetes_twi
 
 def test_the_runs_own_excuse_nothing_by_uid_here_and_by_labels_of_its_other_workers() -> None:
     cluster = Cluster(V3)
-    copied = policy("copied", RUN.labels)
-    elsewhere = policy("elsewhere", Ownership("ab12", "gw1").labels)
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("made"), elsewhere]
+    copied = an_object("copied", RUN.labels)
+    elsewhere = an_object("elsewhere", Ownership("ab12", "gw1").labels)
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [an_object("made"), elsewhere]
     assert excuse(known(cluster, "uid-made")) == ""
     cluster.lists[V3, "GlobalNetworkPolicy"] += [copied]  # somebody else's, with our labels
     assert (
@@ -137,7 +133,7 @@ def test_what_was_seen_otherwise_under_the_same_policy_is_not_excused(
     now = 100.0
     monkeypatch.setattr("conformance.foreign.policies.time.monotonic", lambda: now)
     cluster = Cluster(V3)
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("company-wide", types=["Ingress"])]
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [an_object("company-wide", types=["Ingress"])]
     there = known(cluster)
     there.look()
     denies = "GlobalNetworkPolicy company-wide denies ingress of ns/server"
@@ -162,7 +158,7 @@ def test_what_was_there_while_a_way_was_asked_is_excused_when_it_is_gone(
     there.look()
     now, cluster.lists[V3, "GlobalNetworkPolicy"] = (
         110.0,
-        [policy("company-wide", types=["Ingress"])],
+        [an_object("company-wide", types=["Ingress"])],
     )
     there.look()
     now, cluster.lists[V3, "GlobalNetworkPolicy"] = 120.0, []
@@ -179,7 +175,7 @@ def test_a_change_of_its_tier_is_one_of_the_policy(monkeypatch: pytest.MonkeyPat
         "spec": {"defaultAction": "Pass"},
     }
     cluster.lists[V3, "Tier"] = [tier]
-    one = policy(
+    one = an_object(
         "early.log", tier="early", selector="all()", types=["Ingress"], ingress=[{"action": "Log"}]
     )
     cluster.lists[V3, "GlobalNetworkPolicy"] = [one]
@@ -199,11 +195,15 @@ def test_a_change_of_its_tier_is_one_of_the_policy(monkeypatch: pytest.MonkeyPat
 def test_of_several_policies_those_alone_are_named_that_could_give_what_was_seen() -> None:
     cluster = Cluster(V3)
     spec: dict[str, Any] = {"selector": "all()", "types": ["Ingress", "Egress"]}
-    harmless = policy(
+    harmless = an_object(
         "go-anywhere", **spec, ingress=[{"action": "Allow"}], egress=[{"action": "Allow"}]
     )
-    passing = policy("passing", **spec, ingress=[{"action": "Pass"}], egress=[{"action": "Pass"}])
-    denying = policy("company-wide", **spec | {"types": ["Ingress"]}, ingress=[{"action": "Deny"}])
+    passing = an_object(
+        "passing", **spec, ingress=[{"action": "Pass"}], egress=[{"action": "Pass"}]
+    )
+    denying = an_object(
+        "company-wide", **spec | {"types": ["Ingress"]}, ingress=[{"action": "Deny"}]
+    )
     cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, passing]
     assert excuse(known(cluster)) == ""
     cluster.lists[V3, "GlobalNetworkPolicy"] = [harmless, denying, passing]
@@ -213,12 +213,12 @@ def test_of_several_policies_those_alone_are_named_that_could_give_what_was_seen
 def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None:
     cluster = Cluster(V3)
     cluster.lists[V3, "GlobalNetworkPolicy"] = [
-        policy("there", selector="all()", ingress=[{"action": "Deny"}])
+        an_object("there", selector="all()", ingress=[{"action": "Deny"}])
     ]
 
     def told(selector: str, *, at: Any = "both", seen: Any = "closed", **more: Any) -> str:
         spec = {"selector": selector, "types": ["Ingress"], "ingress": [{"action": "Deny"}], **more}
-        one = policy_in_event(cluster, V3, "GlobalNetworkPolicy", policy("gone", **spec))  # type: ignore[arg-type]
+        one = policy_in_event(cluster, V3, "GlobalNetworkPolicy", an_object("gone", **spec))  # type: ignore[arg-type]
         return known(cluster).blame([one], CLIENT, SERVER.tcp(8080), seen, protocol="", at=at)
 
     assert told("app == 'server'") == "GlobalNetworkPolicy gone denies ingress of ns/server"
@@ -238,7 +238,7 @@ def test_a_policy_that_came_and_went_between_two_looks_is_told_by_the_api_server
     cluster, now = Cluster(V3), [100.0]
     monkeypatch.setattr(policies_there, "time", SimpleNamespace(monotonic=lambda: now[0]))
     there, cluster.version = known(cluster), "7"
-    stayed = policy("stayed", selector="all()", ingress=[{"action": "Deny"}])
+    stayed = an_object("stayed", selector="all()", ingress=[{"action": "Deny"}])
     cluster.lists[V3, "GlobalNetworkPolicy"] = [stayed]
     there.look()
 
@@ -246,15 +246,15 @@ def test_a_policy_that_came_and_went_between_two_looks_is_told_by_the_api_server
         now[0] += 10.0
         return there.excuse(CLIENT, SERVER.tcp(8080), "closed", times=Times(when, otherwise=105.0))
 
-    flap = policy("flap", selector="app == 'server'", ingress=[{"action": "Deny"}])
+    flap = an_object("flap", selector="app == 'server'", ingress=[{"action": "Deny"}])
     for version, kind, of in ((5, "ADDED", flap), (6, "DELETED", flap), (9, "MODIFIED", stayed)):
         cluster.events.append((version, "GlobalNetworkPolicy", {"type": kind, "object": of}))
     assert excuse_since(101.0) == "", "it was before, and one that was there got an annotation"
     cluster.events.append((10, "GlobalNetworkPolicy", {"type": "ADDED", "object": flap}))
     assert excuse_since(101.0) == "GlobalNetworkPolicy flap denies ingress of ns/server"
-    made(there, "NetworkPolicy", "own", policy("own", selector="app == 'x'") | {})
+    made(there, "NetworkPolicy", "own", an_object("own", selector="app == 'x'") | {})
     there.changes.kept[next(iter(there.changes.kept))]["metadata"]["resourceVersion"] = "11"
-    cluster.lists[V3, "NetworkPolicy"] = [policy("own", selector="app == 'x'")]
+    cluster.lists[V3, "NetworkPolicy"] = [an_object("own", selector="app == 'x'")]
     assert excuse_since(101.0) == "", "it was before the run's own came"
 
 
@@ -270,10 +270,10 @@ def made(
 def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen: Any) -> None:
     cluster = Cluster(V3)
     there = known(cluster, "uid-deny")
-    deny = policy("deny", selector="app == 'server'", types=["Ingress"])
+    deny = an_object("deny", selector="app == 'server'", types=["Ingress"])
     made(there, "NetworkPolicy", "deny", deny)
     cluster.lists[V3, "NetworkPolicy"] = [deny]
-    cluster.lists[V3, "Tier"] = [policy("default", order=1_000_000)]
+    cluster.lists[V3, "Tier"] = [an_object("default", order=1_000_000)]
     assert excuse(there, seen) == ""
     edited = deny | {"spec": deny["spec"] | {"ingress": [{"action": "Allow"}]}}
     cluster.lists[V3, "NetworkPolicy"] = [edited]
@@ -292,12 +292,14 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
 
 def test_what_somebody_did_to_a_policy_of_other_pods_or_a_staged_one_explains_nothing() -> None:
     there = known(Cluster(V3))
-    made(there, "NetworkPolicy", "deny", policy("deny", selector="app == 'db'", types=["Ingress"]))
+    made(
+        there, "NetworkPolicy", "deny", an_object("deny", selector="app == 'db'", types=["Ingress"])
+    )
     made(
         there,
         "StagedNetworkPolicy",
         "staged",
-        policy("staged", selector="all()", types=["Ingress"]),
+        an_object("staged", selector="all()", types=["Ingress"]),
     )
     assert excuse(there) == ""
 
@@ -328,7 +330,7 @@ def test_labels_that_somebody_changed_are_why_a_policy_says_what_it_did_not_say_
     there = known(cluster)
     space = {"metadata": {"name": "ns", "labels": {"team": "own"}}}
     made(there, "Namespace", "ns", space, None)
-    deny = policy(
+    deny = an_object(
         "quarantine",
         namespaceSelector="state == 'bad'",
         types=["Ingress"],
@@ -357,17 +359,17 @@ def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_t
     now = 100.0
     monkeypatch.setattr("conformance.foreign.policies.time.monotonic", lambda: now)
     cluster = Cluster(V3)
-    plain = policy("plain", types=["Ingress"], ingress=[{"action": "Allow"}])
+    plain = an_object("plain", types=["Ingress"], ingress=[{"action": "Allow"}])
     cluster.lists[V3, "GlobalNetworkPolicy"] = [plain]
     there = known(cluster)
     there.look()
     assert "GlobalNetworkSet" not in cluster.asked
     private = {"action": "Deny", "source": {"selector": "name == 'private'"}}
     cluster.lists[V3, "GlobalNetworkPolicy"] = [
-        policy("wide", types=["Ingress"], ingress=[private, {"action": "Allow"}])
+        an_object("wide", types=["Ingress"], ingress=[private, {"action": "Allow"}])
     ]
     assert excuse(there) == ""
-    found = policy("private", {"name": "private"}, nets=["192.168.0.0/16"])
+    found = an_object("private", {"name": "private"}, nets=["192.168.0.0/16"])
     cluster.lists[V3, "GlobalNetworkSet"] = [found]
     assert excuse(there) == "GlobalNetworkPolicy wide may deny ingress of ns/server"
     now = 110.0
@@ -390,7 +392,7 @@ def test_who_asks_for_names_is_under_policies_of_the_clusters_dns_too() -> None:
     }
     cluster.lists["v1", "Pod"] = [{"metadata": meta, "spec": spec, "status": ready}]
     friends = {"namespaceSelector": {"matchLabels": {"dns": "yes"}}}
-    guarded = policy(
+    guarded = an_object(
         "guarded", podSelector={"matchLabels": {"app": "coredns-1"}}, ingress=[{"from": [friends]}]
     )
     guarded["metadata"]["namespace"] = "kube-system"
@@ -424,12 +426,12 @@ def test_what_lasts_was_there_before_the_way_was_asked_and_still_is(
     there.look()
     now, cluster.lists[V3, "GlobalNetworkPolicy"] = (
         110.0,
-        [policy("company-wide", types=["Ingress"])],
+        [an_object("company-wide", types=["Ingress"])],
     )
     assert told(105.0) == (True, False), "it came"
     now = 120.0
     assert told(115.0) == (True, True), "it stayed"
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("company-wide", types=["Ingress"])]
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [an_object("company-wide", types=["Ingress"])]
     cluster.lists[V3, "GlobalNetworkPolicy"][0]["metadata"]["resourceVersion"] = "2"
     now = 130.0
     assert told(125.0) == (True, False), "it changed"
@@ -441,10 +443,10 @@ def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_ope
     cluster = Cluster(V3)
     ways = [(CLIENT, SERVER.tcp(8080), "TCP")]
     deny, allow = (
-        policy("deny", types=["Ingress"]),
-        policy("allow", types=["Ingress"], ingress=[{"action": "Allow"}]),
+        an_object("deny", types=["Ingress"]),
+        an_object("allow", types=["Ingress"], ingress=[{"action": "Allow"}]),
     )
-    may = policy("may", types=["Ingress"], selector="app ~ 'x'")
+    may = an_object("may", types=["Ingress"], selector="app ~ 'x'")
     for policies, closes in (([], False), ([deny], True), ([may], False), ([deny, allow], False)):
         cluster.lists[V3, "GlobalNetworkPolicy"] = policies
         assert bool(known(cluster).forecloses(ways)[0]) is closes, policies
@@ -452,7 +454,7 @@ def test_a_way_is_foreclosed_only_by_what_surely_closes_it_while_nothing_may_ope
 
 def test_policies_that_can_close_nothing_cost_no_look_at_pods() -> None:
     cluster = Cluster(V3)
-    elsewhere = policy("elsewhere", podSelector={})
+    elsewhere = an_object("elsewhere", podSelector={})
     elsewhere["metadata"]["namespace"] = "others"
     cluster.lists[KUBERNETES, "NetworkPolicy"] = [elsewhere]
     assert known(cluster).forecloses([(CLIENT, SERVER.tcp(8080), "TCP")]) == [""]
@@ -461,31 +463,34 @@ def test_policies_that_can_close_nothing_cost_no_look_at_pods() -> None:
 
 def test_a_node_reaches_its_own_pods_whatever_denies_ingress() -> None:
     cluster = Cluster(V3)
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("deny", types=["Ingress", "Egress"])]
-    host = Workload(**{**vars(CLIENT), "host_network": True})
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [an_object("deny", types=["Ingress", "Egress"])]
+    host = replace(CLIENT, host_network=True)
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == ""
-    other = Workload(**{**vars(host), "node": "linux-2"})
+    other = replace(host, node="linux-2")
     assert known(cluster).excuse(other, SERVER.tcp(8080), "closed") != ""
 
 
 def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_others() -> None:
     cluster = Cluster(V3)
-    host = Workload(**{**vars(CLIENT), "host_network": True, "node": "linux-2"})
+    host = replace(CLIENT, host_network=True, node="linux-2")
     deny: dict[str, Any] = {"types": ["Egress"], "selector": "has(kubernetes-host)"}
     cluster.lists[V3, "GlobalNetworkPolicy"] = [
-        policy("hosts", **deny),
-        policy("pods", **deny | {"selector": "app == 'x'"}),
+        an_object("hosts", **deny),
+        an_object("pods", **deny | {"selector": "app == 'x'"}),
     ]
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == "", (
         "a node without one is under no policy"
     )
-    open_to_all = {"interfaceName": "*", "profiles": ["projectcalico-default-allow"]}
-    endpoint = policy("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", **open_to_all)
+    open_to_all: dict[str, Any] = {
+        "interfaceName": "*",
+        "profiles": ["projectcalico-default-allow"],
+    }
+    endpoint = an_object("linux-2-auto-hep", {"kubernetes-host": ""}, node="linux-2", **open_to_all)
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
     said = "GlobalNetworkPolicy hosts denies egress of node linux-2"
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == said
     assert known(cluster).excuse(host, SERVER.tcp(8080), "open") == ""
-    cluster.lists[V3, "HostEndpoint"] = [policy("eth0", node="linux-2", interfaceName="eth0")]
+    cluster.lists[V3, "HostEndpoint"] = [an_object("eth0", node="linux-2", interfaceName="eth0")]
     alone = "HostEndpoint node linux-2/eth0 denies egress of node linux-2"
     assert known(cluster).excuse(host, SERVER.tcp(8080), "closed") == alone, (
         "what no policy allows is denied there"
@@ -494,7 +499,7 @@ def test_a_node_is_under_policies_that_select_its_host_endpoint_and_under_no_oth
         "pods are not its business"
     )
     cluster.lists[V3, "HostEndpoint"] = [endpoint]
-    own = Workload(**{**vars(host), "node": SERVER.node})
+    own = replace(host, node=SERVER.node)
     assert known(cluster).excuse(own, SERVER.tcp(8080), "closed") == "", (
         "the endpoint is another node's"
     )
@@ -530,19 +535,19 @@ def test_beforehand_it_is_known_whether_namespaces_are_exempt(
     assert BY_NAME_AND_LABEL in (Path(__file__).parents[4] / "docs" / "field-guide.md").read_text()
     cluster, run = Cluster(V3), Ownership("3f2a1c", prefix=prefix)
     cluster.lists[V3, "GlobalNetworkPolicy"] = [
-        policy("all", types=["Ingress"], namespaceSelector=selector)
+        an_object("all", types=["Ingress"], namespaceSelector=selector)
     ]
     assert bool(beforehand(cluster, run).lines) == closes  # type: ignore[arg-type]
 
 
 def test_beforehand_the_runs_label_exempts_its_namespaces() -> None:
     cluster = Cluster(V3)
-    cluster.lists[V3, "GlobalNetworkPolicy"] = [policy("all", types=["Ingress"])]
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [an_object("all", types=["Ingress"])]
     assert (
         beforehand(cluster, RUN).closing  # type: ignore[arg-type]
         == "GlobalNetworkPolicy all denies ingress of this run's pods"
     )
-    exempt = policy("all", types=["Ingress"], namespaceSelector="!has(calico-conformance/run)")
+    exempt = an_object("all", types=["Ingress"], namespaceSelector="!has(calico-conformance/run)")
     cluster.lists[V3, "GlobalNetworkPolicy"] = [exempt]
     assert beforehand(cluster, RUN).lines == []  # type: ignore[arg-type]
 

@@ -18,6 +18,7 @@ from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import Waits
 from conformance.model.change import ObjectRef
+from tests.unit.conformance.builders import a_pod
 
 PODS = "/api/v1/namespaces/n/pods"
 
@@ -26,13 +27,10 @@ def pod(
     *, ready: bool = False, waiting: dict[str, str] | None = None, name: str = "p", **meta: Any
 ) -> dict[str, Any]:
     state = {"waiting": waiting} if waiting else {"running": {}}
-    return {
-        "metadata": {"name": name, "namespace": "n", "uid": "u", **meta}, "spec": {"nodeName": "win-1"},
-        "status": {
-            "phase": "Pending", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-            "containerStatuses": [{"name": "client", "image": "servercore:nope", "state": state}],
-        },
-    }  # fmt: skip
+    container = {"name": "client", "image": "servercore:nope", "state": state}
+    status = {"phase": "Pending", "containerStatuses": [container]}
+    meta = {"namespace": "n", "uid": "u"} | meta
+    return a_pod(name, "win-1", owner="", ready=ready, status=status, **meta)
 
 
 def serve(api: Any, fakes: Any, first: dict[str, Any], *events: tuple[str, dict[str, Any]]) -> None:

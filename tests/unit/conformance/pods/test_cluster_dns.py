@@ -9,18 +9,15 @@ import pytest
 
 from conformance.errors import MissingCapability
 from conformance.pods.cluster_dns import ClusterDns
+from tests.unit.conformance.builders import a_pod
 
 
 def pod(name: str, *, ready: bool = True, ports: Any = None) -> dict[str, Any]:
     number = name[-1]
-    return {
-        "metadata": {"name": name, "namespace": "kube-system", "uid": f"uid-{name}"},
-        "spec": {"nodeName": f"linux-{number}", "containers": [{"name": "coredns", "ports": ports or []}]},
-        "status": {
-            "phase": "Running", "podIP": f"192.168.{number}.4", "hostIP": f"10.0.0.1{number}",
-            "conditions": [{"type": "Ready", "status": str(ready)}],
-        },
-    }  # fmt: skip
+    spec = {"containers": [{"name": "coredns", "ports": ports or []}]}
+    status = {"podIP": f"192.168.{number}.4", "hostIP": f"10.0.0.1{number}"}
+    node = f"linux-{number}"
+    return a_pod(name, node, namespace="kube-system", ready=ready, spec=spec, status=status)
 
 
 class Pods:

@@ -8,14 +8,13 @@ import pytest
 from conformance.errors import MissingCapability
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.groups import Group
+from tests.unit.conformance.builders import a_workload
 
 
 def pod(role: str, node: str, build: str = "") -> Workload:
     os: OS = "windows" if build else "linux"
-    return Workload(
-        namespace="ns", pod=f"{role}-{node}", container="c", uid=f"{role}/{node}", role=role, os=os, node=node,
-        address="192.168.0.5", node_address="10.0.0.11", windows_build=build,
-    )  # fmt: skip
+    name = f"{role}-{node}"
+    return a_workload(name, os, role=role, node=node, windows_build=build)
 
 
 def group(role: str, **builds: str) -> Group:

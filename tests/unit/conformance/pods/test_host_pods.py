@@ -14,6 +14,7 @@ from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Wish
 from conformance.pods.host_pods import HostPods
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_node, a_windows_node, a_workload
 
 REFUSAL = (
     'pods "host-windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
@@ -53,12 +54,17 @@ class Deployer:
             "metadata": {"name": wish.called, "uid": uid}, "spec": {},
             "status": {"phase": "Running", "podIP": "10.0.0.9"},
         }  # fmt: skip
-        return {
-            wish.called: Workload(
-                namespace="ns-host", pod=wish.called, container="host", uid=uid, role=wish.role, os=wish.node.os,
-                node=wish.node.name, address="10.0.0.9", node_address="10.0.0.9",
-            )
-        }  # fmt: skip
+        pod = a_workload(
+            wish.called,
+            wish.node.os,
+            namespace="ns-host",
+            uid=uid,
+            role=wish.role,
+            node=wish.node.name,
+            address="10.0.0.9",
+            node_address="10.0.0.9",
+        )
+        return {wish.called: pod}
 
     def find(self, api: str, kind: str, name: str, namespace: str) -> Any:
         return self.there.get(name)
@@ -74,12 +80,12 @@ class Deployer:
 
 
 @pytest.fixture
-def deployer(make: Any) -> Deployer:
+def deployer() -> Deployer:
     return Deployer(
         (
-            make.node("l1", "linux"),
-            make.node("w1", "windows", 20348),
-            make.node("w2", "windows", 17763),
+            a_node("l1", "linux"),
+            a_windows_node("w1", 20348),
+            a_windows_node("w2", 17763),
         )
     )
 
@@ -180,8 +186,8 @@ def test_an_error_on_linux_is_raised_as_it_is(deployer: Any) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["docker://20.10.9", "containerd://1.5.18"])
-def test_docker_and_old_containerd_have_none(make: Any, runtime: str) -> None:
-    node = make.node("w1", "windows", 17763, container_runtime=runtime)
+def test_docker_and_old_containerd_have_none(runtime: str) -> None:
+    node = a_windows_node("w1", 17763, container_runtime=runtime)
     deployer: Any = Deployer((node,))
     with pytest.raises(
         MissingCapability, match=rf"node w1 runs {runtime}, without HostProcess pods"

@@ -12,6 +12,7 @@ from conformance.pods import images
 from conformance.pods.images import mirrored, windows_image
 from conformance.pods.placement import Placement, tolerations
 from conformance.settings import ImageChoice, Images, Mirror, Toleration
+from tests.unit.conformance.builders import a_node, a_windows_node, some_facts
 
 SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 
@@ -26,19 +27,19 @@ SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
         (19042, "20H2"),
     ],
 )
-def test_the_image_fits_the_build(make: Any, build: int, tag: str) -> None:
-    assert windows_image(SERVERCORE, make.node("w", "windows", build)).endswith(f"servercore:{tag}")
+def test_the_image_fits_the_build(build: int, tag: str) -> None:
+    assert windows_image(SERVERCORE, a_windows_node("w", build)).endswith(f"servercore:{tag}")
 
 
-def test_the_label_decides_when_the_kernel_version_says_no_revision(make: Any) -> None:
-    assert windows_image(SERVERCORE, make.node("w", "windows", 17763, windows_build=None)).endswith(
+def test_the_label_decides_when_the_kernel_version_says_no_revision() -> None:
+    assert windows_image(SERVERCORE, a_windows_node("w", 17763, windows_build=None)).endswith(
         ":ltsc2019"
     )
 
 
-def test_a_build_without_an_image_is_named(make: Any) -> None:
+def test_a_build_without_an_image_is_named() -> None:
     with pytest.raises(MissingCapability, match="node w runs Windows build 14393"):
-        windows_image(SERVERCORE, make.node("w", "windows", 14393))
+        windows_image(SERVERCORE, a_windows_node("w", 14393))
 
 
 @pytest.mark.parametrize(
@@ -115,27 +116,23 @@ def test_windows_images_are_listed_for_every_build_that_has_one() -> None:
     assert tags == set(images.WINDOWS_TAGS.values())
 
 
-def test_a_node_needs_only_the_images_of_its_own_build(make: Any) -> None:
-    needed = images.for_node(make.node("w", "windows", 17763))
+def test_a_node_needs_only_the_images_of_its_own_build() -> None:
+    needed = images.for_node(a_windows_node("w", 17763))
     assert [item for item in needed if "servercore" in item] == [
         "mcr.microsoft.com/windows/servercore:ltsc2019"
     ]
     assert any(images.HOST_PROCESS in item for item in needed)
-    assert not set(needed) & set(images.for_node(make.node("l")))
+    assert not set(needed) & set(images.for_node(a_node("l")))
 
 
-def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node(
-    make: Any,
-) -> None:
-    facts = make.facts(
-        make.node("cp", control_plane=True), make.node("a"), make.node("b"), make.node("c")
-    )
+def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node() -> None:
+    facts = some_facts(a_node("cp", control_plane=True), a_node("a"), a_node("b"), a_node("c"))
     assert [node.name for node in Placement(facts).usable("linux")] == ["a", "b", "c", "cp"]
     assert [node.name for node in Placement(facts, turn=4).usable("linux")] == ["b", "c", "a", "cp"]
 
 
-def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
-    placement = Placement(make.facts(make.node("l")))
+def test_a_system_without_a_node_that_takes_pods_lacks_one() -> None:
+    placement = Placement(some_facts(a_node("l")))
     assert placement.first("linux").name == "l"
     with pytest.raises(
         MissingCapability, match=r"needs a usable Windows node, found none; add a Windows node"
@@ -143,11 +140,9 @@ def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
         placement.covered("windows")
 
 
-def test_the_system_pool_of_a_small_aks_cluster_takes_pods(make: Any) -> None:
+def test_the_system_pool_of_a_small_aks_cluster_takes_pods() -> None:
     taint = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
-    assert (
-        Placement(make.facts(make.node("system", taints=(taint,)))).first("linux").name == "system"
-    )
+    assert Placement(some_facts(a_node("system", taints=(taint,)))).first("linux").name == "system"
 
 
 @pytest.mark.parametrize(
@@ -170,9 +165,9 @@ def test_the_system_pool_of_a_small_aks_cluster_takes_pods(make: Any) -> None:
     ],
 )
 def test_a_node_that_takes_no_pods_is_named_with_the_reason(
-    make: Any, change: dict[str, Any], why: str
+    change: dict[str, Any], why: str
 ) -> None:
-    placement = Placement(make.facts(make.node("w", "windows", 20348, **change)))
+    placement = Placement(some_facts(a_windows_node("w", 20348, **change)))
     with pytest.raises(MissingCapability) as caught:
         placement.first("windows")
     assert f"(w: {why}" in str(caught.value)
@@ -188,14 +183,14 @@ def test_a_node_that_takes_no_pods_is_named_with_the_reason(
         {"key": "anything", "effect": "PreferNoSchedule"},
     ],
 )
-def test_the_usual_taints_are_tolerated(make: Any, taint: dict[str, str]) -> None:
-    assert Placement(make.facts(make.node("w", "windows", 20348, taints=(taint,)))).first("windows")
+def test_the_usual_taints_are_tolerated(taint: dict[str, str]) -> None:
+    assert Placement(some_facts(a_windows_node("w", 20348, taints=(taint,)))).first("windows")
 
 
-def test_a_named_taint_is_tolerated_in_placement_and_in_the_pods_spec(make: Any) -> None:
+def test_a_named_taint_is_tolerated_in_placement_and_in_the_pods_spec() -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     extra = [Toleration.parse("gpu=yes:NoSchedule")]
-    assert Placement(make.facts(make.node("l", taints=(taint,))), extra).first("linux")
+    assert Placement(some_facts(a_node("l", taints=(taint,))), extra).first("linux")
     assert {
         "key": "gpu",
         "operator": "Equal",

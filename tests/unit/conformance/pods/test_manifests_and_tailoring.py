@@ -17,6 +17,7 @@ from conformance.pods.placement import tolerations
 from conformance.pods.prepull import present
 from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
 from conformance.settings import ImageChoice, Images, Mirror, PodLimits
+from tests.unit.conformance.builders import a_node, a_windows_node, a_workload, some_facts
 
 FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamespace"}
 """With spec.os windows the API server rejects a pod that has one of these."""
@@ -75,10 +76,8 @@ def test_a_host_process_pod_is_what_kubernetes_takes_for_one_and_stays_when_its_
     assert spec["automountServiceAccountToken"] is False
 
 
-def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_node(
-    make: Any,
-) -> None:
-    node = make.node("win-1", "windows", 99999)
+def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_node() -> None:
+    node = a_windows_node("win-1", 99999)
     made = tailor.deployment(
         template(ROLES["windows-host"]), role="windows-host", name="windows-host-1", node=node,
         images=Images(mirrors=(Mirror(prefix="r.test"),)), tolerations=tolerations(),
@@ -122,16 +121,16 @@ def test_every_manifest_is_yaml_of_kubernetes_objects(path: Path) -> None:
     assert manifest.load(path)
 
 
-def tailored(make: Any, role: str = "windows-client", **more: Any) -> dict[str, Any]:
-    node = more.pop("node", make.node("win-1", "windows", 17763))
+def tailored(role: str = "windows-client", **more: Any) -> dict[str, Any]:
+    node = more.pop("node", a_windows_node("win-1", 17763))
     settings: dict[str, Any] = {"images": Images(), "tolerations": tolerations()} | more
     return tailor.deployment(
         template(ROLES[role]), role=role, name=f"{role}-2", node=node, **settings
     )
 
 
-def test_tailoring_gives_name_image_node_and_tolerations(make: Any) -> None:
-    made = tailored(make, labels={"team": "x"})
+def test_tailoring_gives_name_image_node_and_tolerations() -> None:
+    made = tailored(labels={"team": "x"})
     pod = made["spec"]["template"]
     assert made["metadata"]["name"] == "windows-client-2"
     own = {"app": "windows-client", "conformance/seat": "windows-client-2"}
@@ -147,8 +146,8 @@ def test_tailoring_gives_name_image_node_and_tolerations(make: Any) -> None:
     assert "affinity" not in pod["spec"]
 
 
-def test_a_node_without_a_hostname_label_is_pinned_by_name_through_the_scheduler(make: Any) -> None:
-    made = tailored(make, node=make.node("w", "windows", 20348, labels={}))
+def test_a_node_without_a_hostname_label_is_pinned_by_name_through_the_scheduler() -> None:
+    made = tailored(node=a_windows_node("w", 20348, labels={}))
     terms = made["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]
@@ -158,25 +157,23 @@ def test_a_node_without_a_hostname_label_is_pinned_by_name_through_the_scheduler
     assert "nodeName" not in made["spec"]["template"]["spec"]
 
 
-def test_tailoring_leaves_the_template_as_it_is(make: Any) -> None:
+def test_tailoring_leaves_the_template_as_it_is() -> None:
     role = ROLES["windows-client"]
     first = template(role)
     tailor.deployment(
         first,
         role="x",
         name="x-1",
-        node=make.node("w", "windows", 20348),
+        node=a_windows_node("w", 20348),
         images=Images(),
         tolerations=[],
     )
     assert first == template(role)
 
 
-def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
+def test_registry_and_pull_secrets_reach_every_container() -> None:
     images = Images(mirrors=(Mirror(prefix="r.test"),), pull_secrets=("s",))
-    spec = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"][
-        "spec"
-    ]
+    spec = tailored("linux-client", node=a_node("l"), images=images)["spec"]["template"]["spec"]
     assert [container["image"] for container in spec["containers"]] == [
         "r.test/library/busybox:1.37.0",
         "r.test/library/python:3.13.1-alpine3.21",
@@ -184,26 +181,22 @@ def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
     assert spec["imagePullSecrets"] == [{"name": "s"}]
 
 
-def test_a_single_images_pull_secret_reaches_only_pods_with_that_image(make: Any) -> None:
+def test_a_single_images_pull_secret_reaches_only_pods_with_that_image() -> None:
     images = Images(
         choices={"docker.io/library/nginx:1.27.5-alpine": ImageChoice(pull_secret="own")}
     )
-    client = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"][
-        "spec"
-    ]
-    server = tailored(make, "linux-server", node=make.node("l"), images=images)["spec"]["template"][
-        "spec"
-    ]
+    client = tailored("linux-client", node=a_node("l"), images=images)["spec"]["template"]["spec"]
+    server = tailored("linux-server", node=a_node("l"), images=images)["spec"]["template"]["spec"]
     assert "imagePullSecrets" not in client
     assert server["imagePullSecrets"] == [{"name": "own"}]
     assert images.all_pull_secrets == ("own",)
 
 
 @pytest.mark.parametrize("role", ["linux-client", "windows-server"])
-def test_limits_reach_every_container_beside_its_requests(make: Any, role: str) -> None:
-    node = make.node("n", ROLES[role].os, 20348) if ROLES[role].os == "windows" else make.node("n")
+def test_limits_reach_every_container_beside_its_requests(role: str) -> None:
+    node = a_windows_node("n", 20348) if ROLES[role].os == "windows" else a_node("n")
     limits = PodLimits(cpu="2", memory="1Gi")
-    spec = tailored(make, role, node=node, limits=limits)["spec"]["template"]["spec"]
+    spec = tailored(role, node=node, limits=limits)["spec"]["template"]["spec"]
     for container in spec["containers"]:
         assert container["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
         assert container["resources"]["requests"]
@@ -225,13 +218,8 @@ def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
     assert {"docker.io/library/busybox:1.37.0", "busybox:1.37.0"} <= present(node)
 
 
-def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
-    from conformance.model.endpoint import Workload
-
-    workload = Workload(
-        namespace="n", pod="p", container="c", uid="u", role="linux-client", os="linux", node="w", address="10.0.0.1",
-        node_address="192.0.2.1", restarts=1,
-    )  # fmt: skip
+def test_a_pod_that_is_as_it_was_has_not_changed() -> None:
+    workload = a_workload(uid="u", container="c", restarts=1)
     pod = {
         "metadata": {"uid": "u"},
         "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]},
@@ -306,8 +294,8 @@ def pod_with(
     return {"metadata": meta, "spec": spec, "status": {"podIP": "10.0.0.9", "phase": "Running"}}
 
 
-def test_a_pod_says_which_containers_it_was_asked_for_with(make: Any) -> None:
-    made = tailored(make, "linux-client", node=make.node("l"))["spec"]["template"]
+def test_a_pod_says_which_containers_it_was_asked_for_with() -> None:
+    made = tailored("linux-client", node=a_node("l"))["spec"]["template"]
     assert made["metadata"]["annotations"][tailor.CONTAINERS] == ASKED_FOR
     assert tailor.added(made) == []
     made["spec"]["containers"].append(SHIPPER)
@@ -342,10 +330,10 @@ def test_what_somebody_else_adds_counts_where_it_may_lead_packets_elsewhere(
     assert tailor.redirecting(pod) == named
 
 
-def test_a_pod_that_a_mesh_stands_in_front_of_says_nothing_of_calico(make: Any) -> None:
+def test_a_pod_that_a_mesh_stands_in_front_of_says_nothing_of_calico() -> None:
     pods = Pods(
         cast(Any, None), cast(Any, SimpleNamespace(run=SimpleNamespace(namespace="n"))),
-        make.facts(make.node("linux-1")), cast(Any, None), watch=cast(Any, object()),
+        some_facts(a_node("linux-1")), cast(Any, None), watch=cast(Any, object()),
     )  # fmt: skip
     assert pods.workload(pod_with(SHIPPER), ROLES["linux-client"]).address == "10.0.0.9"
     with pytest.raises(

@@ -11,16 +11,13 @@ import pytest
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.waits import pod_state
-from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed
 from conformance.pods.new_pod import NewPod, role_of
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_pod, a_workload
 
 NAME = role_of("windows")
-WORKLOAD = Workload(
-    namespace="ns", pod=NAME, container="server", uid="u", role=NAME, os="windows", node="w1", address="192.168.0.5",
-    node_address="10.0.0.14",
-)  # fmt: skip
+WORKLOAD = a_workload(NAME, "windows", container="server", uid="u", role=NAME, node="w1")
 RUNNING: dict[str, Any] = {"running": {}}
 
 
@@ -31,14 +28,9 @@ def ended(code: int) -> dict[str, Any]:
 def pod(
     first: dict[str, Any], server: dict[str, Any] = RUNNING, policy: str = "Never"
 ) -> dict[str, Any]:
-    return {
-        "metadata": {"name": NAME, "namespace": "ns", "uid": "u"},
-        "spec": {"nodeName": "w1", "restartPolicy": policy},
-        "status": {
-            "phase": "Running", "podIP": "192.168.0.5",
-            "containerStatuses": [{"name": "first-action", "state": first}, {"name": "server", "state": server}],
-        },
-    }  # fmt: skip
+    containers = [{"name": "first-action", "state": first}, {"name": "server", "state": server}]
+    spec, status = {"restartPolicy": policy}, {"containerStatuses": containers}
+    return a_pod(NAME, "w1", uid="u", ready=False, spec=spec, status=status)
 
 
 def new_pod(now: dict[str, Any] | None) -> NewPod:

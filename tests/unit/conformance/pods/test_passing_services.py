@@ -7,14 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Workload
 from conformance.pods.groups import Group
 from conformance.pods.passing_services import PassingServices
+from tests.unit.conformance.builders import a_workload
 
-SERVER = Workload(
-    namespace="demo", pod="server", container="c", uid="uid", role="server", os="linux", node="n",
-    address="192.0.2.1", node_address="192.0.2.2",
-)  # fmt: skip
+SERVER = a_workload("server")
 
 
 class Cluster:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ from conformance.model.facts import Fact
 from conformance.pods.deploy import Wish
 from conformance.pods.groups import Group
 from conformance.pods.pool_clients import PoolClients
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_node, a_workload
 
 
 def pools(**cidrs: str) -> dict[str, Fact[str]]:
@@ -24,30 +23,30 @@ def pools(**cidrs: str) -> dict[str, Fact[str]]:
 class Cluster:
     """Pods of the demo in one pool; whoever asks gets ``given``."""
 
-    def __init__(self, make: Any, given: str) -> None:
+    def __init__(self, given: str) -> None:
         self.asked: list[Wish] = []
         self.deleted: list[str] = []
         self.given, self.namespace = given, "ns"
         self.changes = SimpleNamespace(
             dry_run=False, delete=lambda target, why: self.deleted.append(target.name)
         )
-        demo = replace(workload("demo"), address="192.168.0.5")
+        demo = a_workload("demo", address="192.168.0.5")
         pods: Any = SimpleNamespace(
             clients=lambda os: Group([demo]), servers=lambda os: Group([demo])
         )
-        placement: Any = SimpleNamespace(covered=lambda os: [make.node("linux-1")])
+        placement: Any = SimpleNamespace(covered=lambda os: [a_node("linux-1")])
         self.clients = PoolClients(self, placement, pods)  # type: ignore[arg-type]
 
     def deploy(self, wishes: list[Wish]) -> dict[str, Any]:
         self.asked += wishes
-        return {wish.called: replace(workload(wish.called), address=self.given) for wish in wishes}
+        return {wish.called: a_workload(wish.called, address=self.given) for wish in wishes}
 
 
 BOTH = pools(first="192.168.0.0/16", second="172.30.0.0/16")
 
 
-def test_a_pod_asks_for_the_pool_that_nobody_has_an_address_of(make: Any) -> None:
-    cluster = Cluster(make, "172.30.0.7")
+def test_a_pod_asks_for_the_pool_that_nobody_has_an_address_of() -> None:
+    cluster = Cluster("172.30.0.7")
     found = cluster.clients.of(BOTH, anywhere=BOTH)
     assert [pod.address for pod in found] == ["172.30.0.7"]
     assert [(wish.role, wish.node.name, dict(wish.annotations)) for wish in cluster.asked] == [
@@ -57,20 +56,20 @@ def test_a_pod_asks_for_the_pool_that_nobody_has_an_address_of(make: Any) -> Non
     assert cluster.deleted == ["linux-client-of-pool-1"]
 
 
-def test_where_the_pods_are_of_every_pool_by_themselves_nothing_is_asked(make: Any) -> None:
-    cluster = Cluster(make, "")
+def test_where_the_pods_are_of_every_pool_by_themselves_nothing_is_asked() -> None:
+    cluster = Cluster("")
     halves = pools(first="192.168.0.0/17", second="192.168.0.0/16")
     assert [pod.address for pod in cluster.clients.of(halves, anywhere={})] == ["192.168.0.5"]
     assert cluster.asked == []
 
 
-def test_one_pool_is_no_cluster_that_it_is_about(make: Any) -> None:
+def test_one_pool_is_no_cluster_that_it_is_about() -> None:
     with pytest.raises(NotAboutThisCluster, match="several enabled pools; here: IPPool first"):
-        Cluster(make, "").clients.of(pools(first="192.168.0.0/16"), anywhere={})
+        Cluster("").clients.of(pools(first="192.168.0.0/16"), anywhere={})
 
 
-def test_a_pool_for_other_nodes_is_not_asked_for(make: Any) -> None:
-    cluster = Cluster(make, "172.30.0.7")
+def test_a_pool_for_other_nodes_is_not_asked_for() -> None:
+    cluster = Cluster("172.30.0.7")
     with pytest.raises(
         MissingCapability, match=r"none has an address of IPPool second \(172.30.0.0/16\)"
     ):
@@ -78,8 +77,8 @@ def test_a_pool_for_other_nodes_is_not_asked_for(make: Any) -> None:
     assert cluster.asked == []
 
 
-def test_an_address_of_another_pool_breaks_the_surroundings(make: Any) -> None:
+def test_an_address_of_another_pool_breaks_the_surroundings() -> None:
     with pytest.raises(
         EnvironmentBroken, match=r"has the address 192.168.9.9, and asked for one of IPPool second"
     ):
-        Cluster(make, "192.168.9.9").clients.of(BOTH, anywhere=BOTH)
+        Cluster("192.168.9.9").clients.of(BOTH, anywhere=BOTH)

@@ -9,15 +9,10 @@ import pytest
 
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Workload
 from conformance.pods.relabel import GUEST, IRRELEVANT, PASSING, Relabel, RelabelNamespaces
+from tests.unit.conformance.builders import a_workload
 
-
-def pod(name: str) -> Workload:
-    return Workload(
-        namespace="demo", pod=name, container="c", uid=f"uid-{name}", role="client", os="linux", node="n",
-        address="192.0.2.1", node_address="192.0.2.2",
-    )  # fmt: skip
+A, B, C = (a_workload(name, namespace="demo") for name in "abc")
 
 
 class Labels:
@@ -51,7 +46,7 @@ def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
     relabel = Relabel(labels)  # type: ignore[arg-type]
     labels.errors = {"b": (500, True)}
     with pytest.raises(ApiRefused):
-        relabel.label_as_guest(pod("a"), pod("b"))
+        relabel.label_as_guest(A, B)
     assert labels.of["b"]
     relabel.undo()
     assert labels.of == {"a": {}, "b": {}, "c": {}}
@@ -60,7 +55,7 @@ def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
 def test_one_pod_with_errors_keeps_no_other_from_losing_its_label_and_is_tried_again() -> None:
     labels = Labels()
     relabel = Relabel(labels)  # type: ignore[arg-type]
-    relabel.label_as_guest(pod("a"), pod("b"), pod("c"))
+    relabel.label_as_guest(A, B, C)
     labels.errors = {"c": (500, False), "a": (404, False)}
     with pytest.raises(ApiRefused, match="pod c refuses"):
         relabel.undo()
@@ -73,7 +68,7 @@ def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> No
     labels = Labels()
     labels.of["demo"] = {}
     relabel = RelabelNamespaces(labels)  # type: ignore[arg-type]
-    relabel.invite(pod("a"), all_of=[pod("b"), pod("c")])
+    relabel.invite(A, all_of=[B, C])
     assert labels.of == {"a": {GUEST: "welcome"}, "b": {}, "c": {}, "demo": {GUEST: "welcome"}}
     relabel.undo()
     assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}
@@ -85,9 +80,7 @@ def test_what_nobody_selects_is_a_label_and_an_annotation_of_pods_and_of_their_n
     labels, done = Labels(), list[dict[str, str]]()
     labels.of |= {"demo": {}, "default": {}}
     relabel = RelabelNamespaces(labels)  # type: ignore[arg-type]
-    relabel.add_irrelevant_labels(
-        pod("a"), pod("b"), after=lambda: done.append(dict(labels.of["a"]))
-    )
+    relabel.add_irrelevant_labels(A, B, after=lambda: done.append(dict(labels.of["a"])))
     assert done == [{}]
     told = {IRRELEVANT: "yes", f"annotation {IRRELEVANT}": "yes"}
     assert labels.of == {"a": told, "b": told, "c": {}, "demo": told, "default": told}

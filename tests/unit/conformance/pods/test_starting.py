@@ -18,6 +18,7 @@ from conformance.pods.starting import own_fault, verdict_on
 from conformance.pods.tailor import CONTAINERS, SEAT
 from conformance.pods.webserver import NAME, WebServer
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_pod, a_windows_node, some_facts
 
 ENDED: dict[str, Any] = {"terminated": {"exitCode": 1, "reason": "Error"}}
 NOT_READY = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (w1): not ready")
@@ -41,16 +42,8 @@ def said(*events: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def pod(container: dict[str, Any], node: str = "w1") -> dict[str, Any]:
-    return {
-        "metadata": {"name": "web-1", "namespace": "ns"},
-        "spec": {"nodeName": node},
-        "status": {
-            "containerStatuses": [
-                {"name": "other", "state": {"running": {}}},
-                {"name": "main", **container},
-            ]
-        },
-    }
+    containers = [{"name": "other", "state": {"running": {}}}, {"name": "main", **container}]
+    return a_pod("web-1", node, namespace="ns", status={"containerStatuses": containers})
 
 
 @pytest.mark.parametrize(("container", "words"), FAULTS)
@@ -117,12 +110,12 @@ def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_error() -> None:
     ("container", "kind"), [(FAULTS[0][0], EnvironmentBroken), ({"state": {}}, Nonconformance)]
 )
 def test_a_web_server_that_crashes_is_told_from_one_without_network(
-    make: Any, container: dict[str, Any], kind: type[Exception]
+    container: dict[str, Any], kind: type[Exception]
 ) -> None:
     def late(*_: Any, **__: Any) -> None:
         raise NOT_READY
 
-    nodes = make.facts(make.node("w1", "windows", 20348))
+    nodes = some_facts(a_windows_node("w1", 20348))
     waits = SimpleNamespace(pods_ready=late, events=said("Pulled"))
     changes = SimpleNamespace(apply=lambda obj, *_, **__: obj, waits=waits)
     pods: Any = SimpleNamespace(

@@ -13,6 +13,7 @@ from conformance.errors import EnvironmentBroken
 from conformance.kube.waits import Waits
 from conformance.pods.deploy import Pods, Wish
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_node, a_pod, some_facts
 
 
 def pod(containers: str) -> dict[str, Any]:
@@ -20,17 +21,19 @@ def pod(containers: str) -> dict[str, Any]:
         {"type": "Ready", "status": "False"},
         {"type": "ContainersReady", "status": containers},
     ]
-    return {
-        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
-        "spec": {"nodeName": "linux-1", "containers": []},
-        "status": {"podIP": "192.168.0.5", "hostIP": "10.0.0.11", "conditions": conditions},
+    status = {
+        "phase": "Pending",
+        "podIP": "192.168.0.5",
+        "hostIP": "10.0.0.11",
+        "conditions": conditions,
     }
+    return a_pod(namespace="ns", status=status)
 
 
 def deployed(
-    make: Any, states: list[dict[str, Any]], patience: float = 5.0
+    states: list[dict[str, Any]], patience: float = 5.0
 ) -> tuple[Any, list[dict[str, Any]]]:
-    node, applied = make.node("linux-1"), []
+    node, applied = a_node("linux-1"), []
     kube: Any = SimpleNamespace(
         objects=lambda *_, **__: [], timings=load_timings().run, watch=lambda *_, **__: iter(()),
         objects_at=lambda *_, **__: ([states.pop(0) if len(states) > 1 else states[0]], "1"),
@@ -43,21 +46,21 @@ def deployed(
     )  # fmt: skip
     plain = load_timings()
     patient = replace(plain, linux=replace(plain.linux, image_pull=patience, pod_ready=0.0))
-    pods = Pods(kube, changes, make.facts(node), Settings(timings=patient))
+    pods = Pods(kube, changes, some_facts(node), Settings(timings=patient))
     wish = Wish(role="linux-server", node=node, name="linux-server-unready", never_ready=True)
     return (lambda: pods.deploy_unready(wish)), applied
 
 
-def test_it_has_a_gate_and_is_there_once_its_containers_are_ready(make: Any) -> None:
-    deploy, applied = deployed(make, [pod("False"), pod("True")])
+def test_it_has_a_gate_and_is_there_once_its_containers_are_ready() -> None:
+    deploy, applied = deployed([pod("False"), pod("True")])
     assert deploy().address == "192.168.0.5"
     template = applied[-1]["spec"]["template"]
     assert template["spec"]["readinessGates"] == [{"conditionType": "conformance/never"}]
     assert template["metadata"]["labels"]["app"] == "linux-server"
 
 
-def test_containers_that_are_not_ready_in_time_are_no_verdict(make: Any) -> None:
-    deploy, _ = deployed(make, [pod("False")], patience=0.1)
+def test_containers_that_are_not_ready_in_time_are_no_verdict() -> None:
+    deploy, _ = deployed([pod("False")], patience=0.1)
     with pytest.raises(
         EnvironmentBroken,
         match=r"^0 of 1 pods have ready containers after 0 s: pod ns/p \(linux-1\): Pending, not ready",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -14,33 +14,17 @@ from conformance.errors import EnvironmentBroken, MissingCapability, Nonconforma
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Workload
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Facts
 from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import DEMO, WorkerPods
 from conformance.settings import Cover
+from tests.unit.conformance.builders import a_node, a_pod, a_workload, some_facts
 
-
-def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
-    return NodeFacts(
-        name=name, os=os, address=f"10.0.0.{len(name)}", ready=True, schedulable=True, control_plane=False,
-        kernel_version="", os_image="", container_runtime="",
-    )  # fmt: skip
-
-
-def cluster(*nodes: NodeFacts) -> Facts:
-    unknown: Any = Fact(None, "-")
-    return Facts(
-        nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=unknown, datastore=unknown,
-        install=unknown, platform=unknown, calico_apis=unknown, cni=unknown, kube_proxy_mode=unknown,
-        evidence="lab",
-    )  # fmt: skip
-
-
-FOUR = cluster(
-    node("l1", "linux"), node("l2", "linux"), node("w1", "windows"), node("w2", "windows")
+FOUR = some_facts(
+    a_node("l1", "linux"), a_node("l2", "linux"), a_node("w1", "windows"), a_node("w2", "windows")
 )
 
 
@@ -97,14 +81,16 @@ class Deployer:
             self.wishes.append(wish)
         if wish.called in self.broken:
             raise self.broken[wish.called]
-        role = ROLES[wish.role]
-        return {
-            wish.called: Workload(
-                namespace=wish.namespace or self.namespace, pod=f"{wish.called}-abc", container="agent",
-                uid=f"{wish.namespace}/{wish.called}", role=wish.role, os=role.os, node=wish.node.name,
-                address="192.168.0.5", node_address=wish.node.address,
-            )
-        }  # fmt: skip
+        pod = a_workload(
+            f"{wish.called}-abc",
+            ROLES[wish.role].os,
+            namespace=wish.namespace or self.namespace,
+            uid=f"{wish.namespace}/{wish.called}",
+            role=wish.role,
+            node=wish.node.name,
+            node_address=wish.node.address,
+        )
+        return {wish.called: pod}
 
 
 def worker_pods(deployer: Deployer, facts: Facts = FOUR) -> WorkerPods:
@@ -150,7 +136,7 @@ def test_workers_begin_with_different_nodes_and_name_seats_alike() -> None:
 
 
 def test_nodes_that_are_not_covered_have_no_pods() -> None:
-    facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 6)))
+    facts = some_facts(*(a_node(f"w{number}", "windows") for number in range(1, 6)))
     pods = WorkerPods(Deployer(), Placement(facts, cover=Cover(at_most=2)))  # type: ignore[arg-type]
     assert [server.node for server in pods.servers("windows")] == ["w1", "w2"]
 
@@ -211,11 +197,8 @@ def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
 
 def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
     waiting = {"state": {"waiting": {"reason": reason}}} if reason else {"state": {"running": {}}}
-    return {
-        "metadata": {"name": "windows-server-1-abc", "namespace": "demo"},
-        "spec": {"nodeName": where},
-        "status": {"containerStatuses": [waiting]},
-    }
+    status = {"phase": "Pending", "containerStatuses": [waiting]}
+    return a_pod("windows-server-1-abc", where, namespace="demo", ready=False, status=status)
 
 
 def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> (
@@ -394,7 +377,7 @@ def test_around_one_node_of_two_the_other_has_a_server_only() -> None:
 
 
 def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
-    small = cluster(node("l1", "linux"), node("w1", "windows"))
+    small = some_facts(a_node("l1", "linux"), a_node("w1", "windows"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
         worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")
 

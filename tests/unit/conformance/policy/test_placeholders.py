@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.errors import UsageProblem
 from conformance.policy import placeholders
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 KNOWN = placeholders.values(
-    namespace="demo-1", run="abc", server=workload("web", "windows"), team="red"
+    namespace="demo-1", run="abc", server=a_workload("web", "windows"), team="red"
 )
 
 
@@ -87,7 +86,7 @@ def test_a_value_that_no_placeholder_asks_for_is_told() -> None:
 
 
 def test_an_object_that_names_several_values_is_made_once_for_each_of_them() -> None:
-    servers = [workload("web", "windows"), replace(workload("api"), role="server")]
+    servers = [a_workload("web", "windows"), a_workload("api", role="server")]
     known = placeholders.values(namespace="demo-1", run="abc", server=servers)
     tier = {"kind": "Tier", "metadata": {"name": "${namespace}-first"}}
     one = {"kind": "NetworkPolicy", "metadata": {"name": "p-${server.role}"}, "spec": {}}

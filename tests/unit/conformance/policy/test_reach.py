@@ -11,48 +11,33 @@ from conformance.errors import UsageProblem
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.oracle.switches import Switch
 from conformance.policy.reach import COLUMNS, Reach, Way
+from tests.unit.conformance.builders import Obj, a_pod, an_object
 
-Obj = dict[str, Any]
 TCP, UDP = 6, 17
 OPEN, CLOSED = Verdict.ALLOWED, Verdict.DENIED
 PROMISE, WINDOWS = (list(COLUMNS).index(column) for column in ("PROMISE", "WINDOWS"))
 SERVER, CLIENT = "shop/web", "shop/client"
 
 
-def a_pod(name: str, address: str, *, os: str = "linux", ports: tuple[int, ...] = ()) -> Obj:
-    container = {"name": "c", "image": "i", "ports": [{"containerPort": port} for port in ports]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", "labels": {"app": name}},
-        "spec": {"os": {"name": os}, "containers": [container]},
-        "status": {"podIP": address},
-    }
+def pod(name: str, address: str, *, os: str = "linux") -> Obj:
+    labels, spec = {"app": name}, {"os": {"name": os}, "containers": [{"name": "c", "image": "i"}]}
+    made = a_pod(name, namespace="shop", labels=labels, spec=spec, status={"podIP": address})
+    return {"apiVersion": "v1", "kind": "Pod", **made}
 
 
 def calico(**spec: Any) -> Obj:
-    meta = {"name": "p", "namespace": "shop"}
-    return {
-        "apiVersion": "projectcalico.org/v3",
-        "kind": "NetworkPolicy",
-        "metadata": meta,
-        "spec": spec,
-    }
+    policy = an_object("p", namespace="shop", **spec)
+    return {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", **policy}
 
 
 def kubernetes(**spec: Any) -> Obj:
-    meta = {"name": "p", "namespace": "shop"}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": meta,
-        "spec": spec,
-    }
+    policy = an_object("p", namespace="shop", **spec)
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", **policy}
 
 
 def pods(os: str = "linux") -> list[Obj]:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {}}}
-    return [space, a_pod("web", "10.0.0.1", os=os), a_pod("client", "10.0.0.2")]
+    return [space, pod("web", "10.0.0.1", os=os), pod("client", "10.0.0.2")]
 
 
 def to_server(reach: Reach, protocol: int = TCP) -> list[Way]:
@@ -183,9 +168,7 @@ BLOCK = {"cidr": "10.0.0.0/24"}
             id="a kind of policy that is not read",
         ),
         pytest.param([], "no pod in these files", id="nobody to reach"),
-        pytest.param(
-            [*pods(), a_pod("web", "10.0.0.7")], "is there twice", id="the same pod twice"
-        ),
+        pytest.param([*pods(), pod("web", "10.0.0.7")], "is there twice", id="the same pod twice"),
         pytest.param(
             [*pods(), calico(**INGRESS, tier="sec", ingress=[])],
             "is in tier sec, which no file",

@@ -17,6 +17,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.probe.prober import Prober
 from conformance.settings import Settings, load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.kube import fake_api
 
 AGENT = Path(__file__).parents[4] / "manifests" / "probes" / "agent.py"
@@ -34,11 +35,8 @@ QUICK = replace(
 
 
 def workload(name: str = "client", os: OS = "linux", node: str = "w1", **more: Any) -> Workload:
-    fields = {
-        "namespace": "n", "pod": name, "container": "agent", "uid": f"uid-{name}", "role": f"{os}-client", "os": os,
-        "node": node, "address": "10.0.0.9", "node_address": "192.0.2.1",
-    }  # fmt: skip
-    return Workload(**{**fields, **more})
+    agent = {"namespace": "n", "container": "agent", "role": f"{os}-client", "address": "10.0.0.9"}
+    return a_workload(name, os, node=node, **(agent | more))
 
 
 def attempt(

@@ -20,6 +20,7 @@ from conformance.model.host import HnsSubnet, RemoteSubnet
 from conformance.probe import host
 from conformance.probe.host import WITNESS, Hosts
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_ins import Clock
 
 NETWORK: dict[str, Any] = {
@@ -61,11 +62,8 @@ class Node:
         return ExecResult(0, answer if isinstance(answer, bytes) else answer.encode(), b"", 0.1)
 
 
-def workload(name: str = "client", address: str = "192.168.0.5") -> Workload:
-    return Workload(
-        namespace="ns", pod=name, container="host", uid=f"uid-{name}", role="windows-host", os="windows", node="w1",
-        address=address, node_address="10.0.0.14",
-    )  # fmt: skip
+def host_pod(address: str = "192.168.0.5") -> Workload:
+    return a_workload("host", "windows", container="host", node="w1", address=address)
 
 
 def hosts(**answers: Sequence[Answer]) -> tuple[Hosts, Node]:
@@ -75,7 +73,7 @@ def hosts(**answers: Sequence[Answer]) -> tuple[Hosts, Node]:
             **{name.replace("_", "-"): list(known) for name, known in answers.items()},
         }
     )
-    place: Callable[[str], Workload] = lambda name: workload()  # noqa: E731
+    place: Callable[[str], Workload] = lambda name: host_pod()  # noqa: E731
     return Hosts(node.run, place, place, load_timings(), clock=Clock()), node
 
 
@@ -226,11 +224,11 @@ def test_an_error_that_passes_is_asked_again_and_what_cannot_start_is_not() -> N
 def test_the_access_rules_are_those_of_the_pods_endpoint_and_only_rules() -> None:
     other = {**ENDPOINT, "ID": "e2", "IPAddress": "192.168.0.6", "Policies": []}
     one, _ = hosts(Get_HnsEndpoint=[text(other, ENDPOINT)])
-    (rule,) = one.acl_list("w1", workload())
+    (rule,) = one.acl_list("w1", host_pod())
     assert (rule.id, rule.action, rule.direction, rule.protocol, rule.remote_addresses, rule.priority) == (
         "r1", "Allow", "In", "6", "10.1.0.0/16", 1000,
     )  # fmt: skip
-    assert one.acl_list("w1", workload(address="192.168.0.6")) == ()
+    assert one.acl_list("w1", host_pod(address="192.168.0.6")) == ()
 
 
 def test_a_pod_without_an_endpoint_is_a_broken_probe_and_no_empty_list() -> None:
@@ -238,7 +236,7 @@ def test_a_pod_without_an_endpoint_is_a_broken_probe_and_no_empty_list() -> None
     with pytest.raises(
         ProbeBroken, match=r"no HNS endpoint for .* 192.168.0.9; it has 192.168.0.5"
     ):
-        one.acl_list("w1", workload(address="192.168.0.9"))
+        one.acl_list("w1", host_pod(address="192.168.0.9"))
 
 
 def test_removing_a_network_takes_a_cut_stream_for_what_it_is_and_a_failure_for_a_failure() -> None:

@@ -31,6 +31,12 @@ def decided(claim: str, verdicts: Mapping[str, str], part: str = "") -> dict[str
     return _result(claim, part, str(worst), [to_plain(decision) for decision in decisions])
 
 
+def a_gate(answer: str = "qualified", **fields: Any) -> dict[str, Any]:
+    """Return what a report says of a required set."""
+    gate = {"name": "core", "build": NEW, "answer": answer, "headline": "core"}
+    return gate | {"obstacles": [], "waived": []} | fields
+
+
 def undecided(claim: str, verdict: str, part: str = "") -> dict[str, Any]:
     """What one test said that decided nothing."""
     return _result(claim, part, verdict, [])

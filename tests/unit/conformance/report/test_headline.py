@@ -11,7 +11,7 @@ from conformance.report.page import render
 from conformance.report.page.answer import headline
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
-from tests.unit.conformance.qualify.reports import NEW, OLD, decided
+from tests.unit.conformance.qualify.reports import NEW, OLD, a_gate, decided
 from tests.unit.conformance.report.test_page import LEAK, plain
 
 
@@ -86,14 +86,7 @@ def test_a_run_that_decided_nothing_is_no_success() -> None:
 
 
 def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_success() -> None:
-    gate = {
-        "name": "core",
-        "build": NEW,
-        "answer": "qualified",
-        "headline": "h",
-        "obstacles": [],
-        "waived": [],
-    }
+    gate = a_gate()
     whole = plain(
         decided("DEMO-7", {NEW: "CONFIRMED"}), exit_code=1, exit_cause="--fail-on: CONN-1"
     ) | {"gates": [gate]}
@@ -106,8 +99,8 @@ def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_s
 
 
 def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:
-    gate = {"name": "policy", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": []}
-    whole = plain(LEAK) | {"gates": [gate | {"waived": ["DEMO-7 VIOLATED, waived by jane"]}]}
+    gate = a_gate(name="policy", waived=["DEMO-7 VIOLATED, waived by jane"])
+    whole = plain(LEAK) | {"gates": [gate]}
     page = render(whole | {"waived": {"DEMO-7": "DEMO-7 VIOLATED, waived by jane"}})
     assert "<h1>Qualified: policy; with exceptions: DEMO-7 waived</h1>" in page
     assert '<header class="warn">' in page

@@ -14,7 +14,7 @@ from conformance.report import terminal
 from conformance.report.page import bundles, render, write
 from conformance.report.page.drawing import effect_chart
 from conformance.report.page.parts import run_again
-from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
+from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, a_gate, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -42,18 +42,9 @@ LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
 
 
 def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
-    gate = {
-        "name": "core",
-        "build": NEW,
-        "answer": "incomplete",
-        "headline": "core on 20348",
-        "waived": [],
-    }
+    gate = a_gate("incomplete", headline="core on 20348")
     one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
-    page = render(
-        plain(LEAK)
-        | {"gates": [one, one | {"headline": "core on 17763"}, gate | {"obstacles": []}]}
-    )
+    page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate]})
     assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
     assert "<h3>core on 20348</h3>\n<h3>core on 17763</h3>" in page
     assert page.count('<article class="gate') == 2
@@ -84,14 +75,7 @@ def results_of(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
-    gate = {
-        "name": "core",
-        "build": NEW,
-        "answer": "qualified",
-        "headline": "h",
-        "obstacles": [],
-        "waived": [],
-    }
+    gate = a_gate()
     assert "<h1>Qualified: core; beyond that DEMO-7 violated</h1>" in render(
         plain(LEAK) | {"gates": [gate]}
     )
@@ -424,12 +408,11 @@ def test_what_was_correct_at_once_for_good_has_one_bar() -> None:
 
 
 def test_a_gate_says_once_what_it_says_of_several_claims() -> None:
-    gate = {"name": "core", "build": NEW, "answer": "incomplete", "headline": "h", "waived": []}
     lines = [
         "POL-1 not selected: the selection leaves it out",
         "SVC-2 not selected: the selection leaves it out",
     ]
-    page = render(plain(LEAK) | {"gates": [gate | {"obstacles": lines}]})
+    page = render(plain(LEAK) | {"gates": [a_gate("incomplete", obstacles=lines)]})
     assert "<li>POL-1, SVC-2 not selected: the selection leaves it out</li>" in page
 
 
@@ -491,16 +474,8 @@ def test_claims_that_are_not_about_the_cluster_are_behind_one_line_that_counts_t
 def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived_in_the_colour_of_its_answer() -> (
     None
 ):
-    gate = {
-        "name": "core",
-        "build": NEW,
-        "answer": "not qualified",
-        "headline": "core on 20348: not qualified",
-    }
-    page = render(
-        plain(LEAK)
-        | {"gates": [gate | {"obstacles": ["DEMO-7 VIOLATED"], "waived": ["DEMO-5, by jane"]}]}
-    )
+    gate = a_gate("not qualified", obstacles=["DEMO-7 VIOLATED"], waived=["DEMO-5, by jane"])
+    page = render(plain(LEAK) | {"gates": [gate]})
     (told,) = re.findall(r'<article class="gate bad">\n(.*?)</article>', page, re.DOTALL)
     assert re.findall(r"<h3>(.*)</h3>|<li>(.*?)</li>", told) == [
         (gate["headline"], ""), ("", "DEMO-7 VIOLATED"), ("", "DEMO-5, by jane")
@@ -571,15 +546,7 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
 
 
 def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:
-    gate = {
-        "name": "core",
-        "build": NEW,
-        "answer": "incomplete",
-        "headline": "core",
-        "obstacles": [],
-        "waived": [],
-    }
-    page = render(plain(LEAK) | {"gates": [gate]})
+    page = render(plain(LEAK) | {"gates": [a_gate("incomplete")]})
     gates = page.partition('<section id="gates">')[2].partition("</section>")[0]
     assert (
         '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>'

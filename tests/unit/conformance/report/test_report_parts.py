@@ -16,7 +16,7 @@ from conformance.errors import Nonconformance, ProbeBroken
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
-from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.report import html, junit, terminal
@@ -29,6 +29,7 @@ from conformance.report.page.parts import parts
 from conformance.report.run import RunReport, to_json
 from conformance.verdicts.claims import TestOutcome, claim_outcomes, exit_code
 from tests.plugin.stand_in_cluster import facts
+from tests.unit.conformance.builders import a_workload
 
 V = ClaimVerdict
 
@@ -202,17 +203,7 @@ def test_a_cell_of_the_matrix_is_its_worst_result() -> None:
 
 
 def observation() -> Observation:
-    client = Workload(
-        namespace="n",
-        pod="p",
-        container="c",
-        uid="u",
-        role="client",
-        os="windows",
-        node="w",
-        address="1",
-        node_address="2",
-    )
+    client = a_workload("client", "windows")
     target = Target(
         host="10.0.0.1", port=80, protocol="tcp", path=Addressing.POD_IP, backends=(client,)
     )

@@ -14,6 +14,7 @@ from conformance.report import summed_up, terminal
 from conformance.report.page import render
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
+from tests.unit.conformance.qualify.reports import a_gate
 
 FELIX = "Felix does not run on windows-2019"
 
@@ -192,11 +193,9 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
         "matrix": {"pod-ip": {"linux->windows": "VIOLATED"}},
         "waived": {"CONN-3": "by jane"},
         "gates": [
-            {"name": "core", "answer": "qualified", "headline": "core: yes", "obstacles": [],
-             "waived": ["CONN-3 VIOLATED"]},
-            {"name": "vxlan", "answer": "qualified", "headline": "vxlan: yes", "obstacles": [], "waived": []},
-            {"name": "policy", "answer": "incomplete", "headline": "policy: no", "obstacles": ["POL-1 not selected: x"],
-             "waived": []},
+            a_gate(headline="core: yes", waived=["CONN-3 VIOLATED"]),
+            a_gate(name="vxlan", headline="vxlan: yes"),
+            a_gate("incomplete", name="policy", headline="policy: no", obstacles=["POL-1 not selected: x"]),
         ],
     }  # fmt: skip
     margin = " " * 22
@@ -231,7 +230,7 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     assert summed_up.beside_gates(plain | {"waived": {}}) == ["DEMO-7"], (
         "a gate that waives it has told of it"
     )
-    gate = {"name": "x", "waived": [], "obstacles": ["DEMO-7 VIOLATED: open"]}
+    gate = a_gate(obstacles=["DEMO-7 VIOLATED: open"])
     assert summed_up.beside_gates(plain | {"gates": [gate]}) == [], "in the way of one, and waived"
     plain["run"] |= {"exit_code": 0}
     assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
@@ -263,13 +262,7 @@ def test_words_are_counted_in_the_order_of_their_weight() -> None:
 
 
 def test_gates_of_two_sets_and_those_that_waive_otherwise_stand_apart() -> None:
-    gate = {
-        "name": "core",
-        "answer": "qualified",
-        "headline": "core",
-        "obstacles": [],
-        "waived": [],
-    }
+    gate = a_gate()
     several = [gate, gate | {"waived": ["DEMO-7, by jane"]}, gate | {"name": "policy"}, gate]
     three = summed_up.gates({"claims": [], "gates": several})
     assert [len(one["headlines"]) for one in three] == [1, 1, 1, 1]
@@ -279,7 +272,7 @@ def test_gates_of_two_sets_and_those_that_waive_otherwise_stand_apart() -> None:
 
 
 def test_a_gate_says_what_claims_fail_of_where_that_is_known_of_what_is_in_its_way() -> None:
-    gate = {"name": "policy", "answer": "not qualified", "headline": "policy", "waived": []}
+    gate = a_gate("not qualified", name="policy", headline="policy")
     gate["obstacles"] = [
         "DEMO-5 VIOLATED: ns/a -> 10.0.0.1",
         "DEMO-7 (x) VIOLATED: ns/b -> 10.0.0.2",

@@ -18,6 +18,7 @@ from conformance.run.run import Run
 from conformance.schedule.workers import Room, room_on_windows, workers_for
 from conformance.settings import Settings, Workers
 from tests.plugin.stand_in_cluster import facts, node
+from tests.unit.conformance.builders import a_pod
 
 
 class StandInKube:
@@ -45,7 +46,7 @@ def node_object(name: str, pods: int, memory: str = "4Gi") -> dict[str, Any]:
 
 def pod(where: str, phase: str = "Running", memory: str = "256Mi") -> dict[str, Any]:
     containers = [{"resources": {"requests": {"memory": memory}}}]
-    return {"spec": {"nodeName": where, "containers": containers}, "status": {"phase": phase}}
+    return a_pod("p", where, spec={"containers": containers}, status={"phase": phase})
 
 
 def block(where: str, free: int) -> dict[str, Any]:

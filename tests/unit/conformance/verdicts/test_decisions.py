@@ -14,16 +14,14 @@ from conformance.model.decision import Decision
 from conformance.model.decision import decisions_about as seen
 from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.verdicts.decisions import by_build, folded, over_builds
+from tests.unit.conformance.builders import a_workload
 
 V = ClaimVerdict
 
 
 def pod(node: str, build: str = "") -> Workload:
     os: OS = "windows" if build else "linux"
-    return Workload(
-        namespace="ns", pod=f"on-{node}", container="main", uid=f"uid-{node}", role="client", os=os, node=node,
-        address="192.168.0.5", node_address="10.0.0.11", windows_build=build,
-    )  # fmt: skip
+    return a_workload(f"on-{node}", os, node=node, windows_build=build)
 
 
 LINUX, OLD, NEW = pod("linux-1"), pod("win-2019", "17763.6414"), pod("win-2022", "20348.2762")

@@ -22,7 +22,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.run.directory import RunDirectory
 from conformance.settings import Timings, load_timings
 from conformance.watch import result, standing_watch
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload, an_object
 
 
 def patience(seconds: float) -> Timings:
@@ -68,7 +68,7 @@ def test_the_turn_of_a_process_that_died_in_it_lasts_until_now(tmp_path: Path) -
 
 
 def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was() -> None:
-    one = Attempt(source=workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
+    one = Attempt(source=a_workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
     path = Watched(node="linux-1", way="in", attempt=one)
     found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
     assert found == {"windows-2019": "its pods were never there to be asked"}
@@ -85,8 +85,8 @@ def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_
         set(),
         0.0,
     )
-    target = workload("web").tcp(8080)
-    one = Attempt(source=workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
+    target = a_workload("web").tcp(8080)
+    one = Attempt(source=a_workload("client"), target=target, kind=Kind.HTTP, give_up_after=1.0)
     enters = Watched(node="linux-1", way="in", attempt=one)
     leaves, free = replace(enters, way="out"), replace(enters, node="linux-2", way="free")
     watch._paths = [enters, leaves, free]
@@ -126,16 +126,6 @@ def following(*, is_over: bool = False) -> PolicyEvents:
     return PolicyEvents(Served(), run, "calico-demo-ab12-watch", lambda: is_over, 1.0)  # type: ignore[arg-type]
 
 
-def obj(
-    name: str, *, space: str = "", labels: dict[str, str] | None = None, **spec: Any
-) -> dict[str, Any]:
-    place = {"namespace": space} if space else {}
-    return {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}, **place},
-        "spec": spec,
-    }
-
-
 def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
     kinds = following().kinds()
     calico = {
@@ -152,11 +142,11 @@ def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
 
 def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -> None:
     watch, api, kind = following(), "projectcalico.org/v3", "GlobalNetworkPolicy"
-    watch.record(api, kind, obj("wide", tier="early", order=1), "came")
-    watch.record(api, kind, obj("wide", tier="early", order=2), "changed")
-    watch.record(api, "Tier", obj("early", defaultAction="Deny"), "changed")
-    watch.record(api, kind, obj("wide", tier="early", order=2), "went")
-    watch.record(api, "Tier", obj("early"), "went")
+    watch.record(api, kind, an_object("wide", tier="early", order=1), "came")
+    watch.record(api, kind, an_object("wide", tier="early", order=2), "changed")
+    watch.record(api, "Tier", an_object("early", defaultAction="Deny"), "changed")
+    watch.record(api, kind, an_object("wide", tier="early", order=2), "went")
+    watch.record(api, "Tier", an_object("early"), "went")
     assert [(one.what, [each.spec["order"] for each in one.policies]) for one in watch.edits] == [
         ("GlobalNetworkPolicy wide came", [1]), ("GlobalNetworkPolicy wide changed", [1, 2]),
         ("Tier early changed", [2]), ("GlobalNetworkPolicy wide went", [2, 2]),
@@ -168,7 +158,7 @@ def test_what_others_do_to_policies_is_kept_with_the_policy_before_and_after() -
 
 def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_taken_away() -> None:
     watch, api = following(), "networking.k8s.io/v1"
-    own = obj("in", space="calico-demo-ab12-watch", labels=Ownership("ab12", "watch").labels)
+    own = an_object("in", Ownership("ab12", "watch").labels, namespace="calico-demo-ab12-watch")
     watch.record(api, "NetworkPolicy", own, "came")
     watch.record(api, "NetworkPolicy", own, "changed")  # an annotation
     assert watch.edits == []
@@ -188,16 +178,22 @@ def test_what_somebody_does_to_the_watchs_own_policies_is_kept_until_they_are_ta
 def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> None:
     watch, api = following(), "projectcalico.org/v3"
     watch.record(
-        api, "GlobalNetworkPolicy", obj("own", labels=Ownership("ab12", "gw0").labels), "came"
+        api, "GlobalNetworkPolicy", an_object("own", Ownership("ab12", "gw0").labels), "came"
     )
-    watch.record(api, "NetworkPolicy", obj("deny", space="web"), "came")
+    watch.record(api, "NetworkPolicy", an_object("deny", namespace="web"), "came")
     watch.record(
-        api, "NetworkPolicy", obj("knp.default.deny", space="calico-demo-ab12-watch"), "came"
+        api,
+        "NetworkPolicy",
+        an_object("knp.default.deny", namespace="calico-demo-ab12-watch"),
+        "came",
     )
-    watch.record("v1", "Service", obj("shop", space="web"), "came")
+    watch.record("v1", "Service", an_object("shop", namespace="web"), "came")
     assert watch.edits == []
     assert [text for _, text in watch.events] == ["Service web/shop came"]
     watch.record(
-        api, "NetworkPolicy", obj("generated", space="calico-demo-ab12-watch-elsewhere"), "came"
+        api,
+        "NetworkPolicy",
+        an_object("generated", namespace="calico-demo-ab12-watch-elsewhere"),
+        "came",
     )
     assert len(watch.edits) == 1

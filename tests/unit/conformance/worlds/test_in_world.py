@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -21,8 +21,8 @@ from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Seat, World
 from conformance.settings import Timings, load_timings
 from conformance.worlds.in_world import NOT_HONOURED, InWorld
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.network import ROUND_TRIP, Network
-from tests.unit.conformance.expect.stand_ins import workload
 from tests.worlds.seats import NAMESPACES, SEATS
 
 TIMINGS = load_timings(lab=True)
@@ -41,7 +41,7 @@ OPENED = World("opened", "XPOL-12", (DENY,), {"put": ALLOW})
 
 
 def pod(seat: Seat) -> Workload:
-    return replace(workload(seat.pod, seat.os), node=seat.node, address=seat.address)  # type: ignore[arg-type]
+    return a_workload(seat.pod, seat.os, node=seat.node, address=seat.address)  # type: ignore[arg-type]
 
 
 @dataclass

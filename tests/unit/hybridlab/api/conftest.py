@@ -24,6 +24,7 @@ from hybridlab.api.authentication import Token
 from hybridlab.api.contract import ExecOutcome, NodeAgent, Obj, Streams
 from hybridlab.api.core import Settings
 from hybridlab.api.server import ApiServer
+from tests.unit.hybridlab.builders import a_pod
 
 ADMIN = "admin-token"
 ALICE = "alice-token"
@@ -155,7 +156,7 @@ class Api:
     async def running_pod(self, name: str, namespace: str = "default", **spec: Any) -> Obj:
         """Create a pod and make it look as if it ran on node ``n1``."""
         client = self.server.client("kubelet")
-        await client.create("pods", pod(name, **spec), namespace)
+        await client.create("pods", a_pod(name, namespace=namespace, **spec), namespace)
         await client.create(
             "bindings", {"metadata": {"name": name}, "target": {"name": "n1"}}, namespace
         )
@@ -178,15 +179,6 @@ class Api:
             "containerStatuses": states,
         }
         return await client.patch("pods", name, {"status": status}, namespace, subresource="status")
-
-
-def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
-    """Return a pod with one container."""
-    containers = [{"name": "main", "image": "busybox:1.36"}]
-    return {
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"containers": containers, **spec},
-    }
 
 
 Serve = Callable[..., AbstractAsyncContextManager[Api]]

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+
+from tests.unit.hybridlab.builders import a_pod, an_object
 
 PODS = "/api/v1/namespaces/default/pods"
 SERVICES = "/api/v1/namespaces/default/services"
@@ -15,15 +18,11 @@ CALICO = "/apis/projectcalico.org/v3"
 NP = f"{CALICO}/namespaces/default/networkpolicies"
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "x"},
-        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
-    }
+pod = partial(a_pod, "x", "i", namespace="", container={"name": "c"})
 
 
 def container(**fields: Any) -> dict[str, Any]:
-    return pod(containers=[{"name": "c", "image": "i", **fields}])
+    return pod(container={"name": "c", **fields})
 
 
 def host_process(**more: Any) -> dict[str, Any]:
@@ -36,16 +35,12 @@ def runs_as(user: str) -> dict[str, Any]:
     return pod(securityContext={"windowsOptions": {"runAsUserName": user}})
 
 
-def named(name: str, **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": spec}
-
-
 def deployment(labels: dict[str, str], selector: dict[str, str]) -> dict[str, Any]:
     template = {
         "metadata": {"labels": labels},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
-    return named("x", selector={"matchLabels": selector}, template=template)
+    return an_object(selector={"matchLabels": selector}, template=template)
 
 
 def rolling(unavailable: int | str, surge: int | str) -> dict[str, Any]:
@@ -55,7 +50,7 @@ def rolling(unavailable: int | str, surge: int | str) -> dict[str, Any]:
 
 
 def rule(**fields: Any) -> dict[str, Any]:
-    return named("x", ingress=[{"action": "Allow", **fields}])
+    return an_object(ingress=[{"action": "Allow", **fields}])
 
 
 @pytest.mark.parametrize(
@@ -88,57 +83,57 @@ def rule(**fields: Any) -> dict[str, Any]:
         (PODS, runs_as("NT AUTHORITY\\"), "spec.securityContext.windowsOptions.runAsUserName", "User cannot be empty"),
         (PODS, runs_as("some/one"), "spec.securityContext.windowsOptions.runAsUserName", "following characters"),
         (PODS, runs_as(".."), "spec.securityContext.windowsOptions.runAsUserName", "only periods or spaces"),
-        (SERVICES, named("x", ports=[{"port": 0}]), "spec.ports[0].port", "must be between 1 and 65535"),
-        (SERVICES, named("x", selector={"a": "b"}), "spec.ports", "Required value"),
-        (SERVICES, named("x", ports=[{"port": 80}], externalTrafficPolicy="Local"), "spec.externalTrafficPolicy",
+        (SERVICES, an_object(ports=[{"port": 0}]), "spec.ports[0].port", "must be between 1 and 65535"),
+        (SERVICES, an_object(selector={"a": "b"}), "spec.ports", "Required value"),
+        (SERVICES, an_object(ports=[{"port": 80}], externalTrafficPolicy="Local"), "spec.externalTrafficPolicy",
          "may only be set for externally-accessible services"),
-        (SERVICES, named("x", ports=[{"port": 80}], type="NodePort", externalTrafficPolicy="Near"),
+        (SERVICES, an_object(ports=[{"port": 80}], type="NodePort", externalTrafficPolicy="Near"),
          "spec.externalTrafficPolicy", "Unsupported value"),
-        (SERVICES, named("x", ports=[{"port": 80}, {"port": 81}]), "spec.ports[0].name", "Required value"),
-        (SERVICES, named("x", ports=[{"port": 80}], clusterIP="1.2.3.4"), "spec.clusterIPs",
+        (SERVICES, an_object(ports=[{"port": 80}, {"port": 81}]), "spec.ports[0].name", "Required value"),
+        (SERVICES, an_object(ports=[{"port": 80}], clusterIP="1.2.3.4"), "spec.clusterIPs",
          "does not match the current range"),
-        (SERVICES, named("x", ports=[{"port": 80}], clusterIP="10.96.0.1"), "spec.clusterIPs", "already allocated"),
-        (SERVICES, named("x", type="NodePort", ports=[{"port": 80, "nodePort": 80}]), "spec.ports[0].nodePort",
+        (SERVICES, an_object(ports=[{"port": 80}], clusterIP="10.96.0.1"), "spec.clusterIPs", "already allocated"),
+        (SERVICES, an_object(type="NodePort", ports=[{"port": 80, "nodePort": 80}]), "spec.ports[0].nodePort",
          "The range of valid ports is 30000-32767"),
-        (SERVICES, named("1x", ports=[{"port": 80}]), "metadata.name", "DNS-1035"),
-        (SERVICES, named("x", ports=[{"port": 80}], type="Magic"), "spec.type", "supported values"),
+        (SERVICES, an_object("1x", ports=[{"port": 80}]), "metadata.name", "DNS-1035"),
+        (SERVICES, an_object(ports=[{"port": 80}], type="Magic"), "spec.type", "supported values"),
         (DEPLOYMENTS, deployment({"a": "b"}, {"a": "c"}), "spec.template.metadata.labels", "does not match"),
-        (DEPLOYMENTS, named("x", template={}), "spec.selector", "Required value"),
+        (DEPLOYMENTS, an_object(template={}), "spec.selector", "Required value"),
         (DEPLOYMENTS, rolling(0, 0), "spec.strategy.rollingUpdate.maxUnavailable", "may not be 0 when `maxSurge` is 0"),
         (DEPLOYMENTS, rolling("0%", 0), "spec.strategy.rollingUpdate.maxUnavailable", "may not be 0"),
         (DEPLOYMENTS, rolling("half", 0), "spec.strategy.rollingUpdate.maxUnavailable", "a valid percent string"),
-        (POLICIES, named("x", ingress=[{"from": [{}]}]), "spec.ingress[0].from[0]", "must specify a peer"),
-        (POLICIES, named("x", ingress=[{"from": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}]),
+        (POLICIES, an_object(ingress=[{"from": [{}]}]), "spec.ingress[0].from[0]", "must specify a peer"),
+        (POLICIES, an_object(ingress=[{"from": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}]),
          "spec.ingress[0].from[0].ipBlock.cidr", "must be a valid CIDR"),
         (NP, rule(action="Accept"), "spec.ingress[0].action", '"Allow", "Deny", "Log", "Pass"'),
         (NP, rule(destination={"ports": [80]}), "spec.ingress[0].destination.ports", "must set protocol to TCP or UDP"),
         (NP, rule(protocol="TCPP"), "spec.ingress[0].protocol", "Unsupported value"),
         (NP, rule(source={"nets": ["10.0.0.0/99"]}), "spec.ingress[0].source.nets[0]", "invalid CIDR"),
-        (NP, named("x", selector="bad ((("), "spec.selector", "no selector"),
-        (NP, named("nowhere.x", tier="nowhere"), "spec.tier", "the tier does not exist"),
-        (f"{CALICO}/ippools", named("x", cidr="10.0.0.0/99"), "spec.cidr", "CIDR"),
-        (f"{CALICO}/ippools", named("x"), "spec.cidr", "Required value"),
-        (f"{CALICO}/ippools", named("x", cidr="10.0.0.0/16", blockSize=10), "spec.blockSize", "between 20 and 32"),
-        (f"{CALICO}/ippools", named("x", cidr="10.0.0.0/16", vxlanMode="Always", ipipMode="Always"), "spec.vxlanMode",
+        (NP, an_object(selector="bad ((("), "spec.selector", "no selector"),
+        (NP, an_object("nowhere.x", tier="nowhere"), "spec.tier", "the tier does not exist"),
+        (f"{CALICO}/ippools", an_object(cidr="10.0.0.0/99"), "spec.cidr", "CIDR"),
+        (f"{CALICO}/ippools", an_object("x"), "spec.cidr", "Required value"),
+        (f"{CALICO}/ippools", an_object(cidr="10.0.0.0/16", blockSize=10), "spec.blockSize", "between 20 and 32"),
+        (f"{CALICO}/ippools", an_object(cidr="10.0.0.0/16", vxlanMode="Always", ipipMode="Always"), "spec.vxlanMode",
          "cannot both be enabled"),
-        (f"{CALICO}/felixconfigurations", named("default", bpfLogLevel="x"), "spec.bpfLogLevel", "Unsupported value"),
-        (NP, named("x", types=["Ingress", "Ingress"]), "spec.types", "type specified more than once"),
+        (f"{CALICO}/felixconfigurations", an_object("default", bpfLogLevel="x"), "spec.bpfLogLevel", "Unsupported value"),
+        (NP, an_object(types=["Ingress", "Ingress"]), "spec.types", "type specified more than once"),
         (NP, rule(source={"services": {"name": "s"}, "selector": "all()"}), "spec.ingress[0].source.services",
          "cannot specify Selector/NotSelector and Services"),
-        (f"{CALICO}/globalnetworkpolicies", named("x", preDNAT=True), "spec.applyOnForward", "must be true if either"),
+        (f"{CALICO}/globalnetworkpolicies", an_object(preDNAT=True), "spec.applyOnForward", "must be true if either"),
         (NP, rule(source={"nets": ["10.0.0.1/8"]}), "spec.ingress[0].source.nets[0]", "invalid CIDR"),
         (NP, rule(source={"notNets": ["0.0.0.0/0"]}), "spec.ingress[0].source.notNets[0]", "catch-all CIDR"),
         (NP, rule(source={"nets": ["10.0.0.0/8", "fd00::/8"]}), "spec.ingress[0].source.nets", "both IPv4 and IPv6"),
         (NP, rule(ipVersion=6, source={"nets": ["10.0.0.0/8"]}), "spec.ingress[0].source.nets", "doesn't match CIDR"),
         (NP, rule(source={"namespaceSelector": "global() && has(a)"}), "spec.ingress[0].source.namespaceSelector",
          "by itself"),
-        (NP, named("x", selector="global()"), "spec.selector", "only be used in an EntityRule"),
+        (NP, an_object(selector="global()"), "spec.selector", "only be used in an EntityRule"),
         (NP, rule(protocol="TCP", destination={"ports": [0]}), "spec.ingress[0].destination.ports[0]", "1 and 65535"),
         (NP, rule(protocol="UDP", http={"methods": ["GET"]}), "spec.ingress[0].protocol", "HTTP"),
         (NP, rule(action="Deny", http={"methods": ["GET"]}), "spec.ingress[0].http", "only valid for Allow"),
         (NP, rule(destination={"services": {"name": "s"}}), "spec.ingress[0].destination.services", "not allowed"),
-        (f"{CALICO}/felixconfigurations", named("other"), "metadata.name", "must be 'default'"),
-        (f"{CALICO}/tiers", named("x", defaultAction="Allow"), "spec.defaultAction", "supported values"),
+        (f"{CALICO}/felixconfigurations", an_object("other"), "metadata.name", "must be 'default'"),
+        (f"{CALICO}/tiers", an_object(defaultAction="Allow"), "spec.defaultAction", "supported values"),
         ("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "x"}, "data": {"a/b": "c"}}, "data[a/b]",
          "a valid config key"),
     ],
@@ -245,13 +240,13 @@ def test_a_pod_cannot_be_changed_much(run: Any) -> None:
 
 def test_a_service_keeps_its_address_and_ports_and_frees_them_at_the_end(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        fixed = named("dns", clusterIP="10.96.0.10", ports=[{"port": 53, "protocol": "UDP"}])
+        fixed = an_object("dns", clusterIP="10.96.0.10", ports=[{"port": 53, "protocol": "UDP"}])
         assert (await api.create(SERVICES, fixed))["spec"]["clusterIPs"] == ["10.96.0.10"]
-        made = await api.create(SERVICES, named("web", type="NodePort", ports=[{"port": 80}]))
+        made = await api.create(SERVICES, an_object("web", type="NodePort", ports=[{"port": 80}]))
         port = made["spec"]["ports"][0]
         assert (port["targetPort"], 30000 <= port["nodePort"] <= 32767) == (80, True)
         again = await api.call(
-            "PUT", f"{SERVICES}/web", named("web", type="NodePort", ports=[{"port": 80}])
+            "PUT", f"{SERVICES}/web", an_object("web", type="NodePort", ports=[{"port": 80}])
         )
         assert again.body["spec"]["clusterIP"] == made["spec"]["clusterIP"]
         assert again.body["spec"]["ports"][0]["nodePort"] == port["nodePort"]
@@ -262,7 +257,7 @@ def test_a_service_keeps_its_address_and_ports_and_frees_them_at_the_end(run: An
         await api.call("DELETE", f"{SERVICES}/dns")
         assert (await api.call("POST", SERVICES, fixed)).code == 201
         headless = await api.create(
-            SERVICES, named("headless", clusterIP="None", selector={"a": "b"})
+            SERVICES, an_object("headless", clusterIP="None", selector={"a": "b"})
         )
         assert headless["spec"]["clusterIP"] == "None"
 
@@ -272,7 +267,7 @@ def test_a_service_keeps_its_address_and_ports_and_frees_them_at_the_end(run: An
 def test_a_small_service_network_runs_out(run: Any) -> None:
     async def scenario(api: Any) -> None:
         codes = [
-            (await api.call("POST", SERVICES, named(f"s{n}", ports=[{"port": 80}]))).code
+            (await api.call("POST", SERVICES, an_object(f"s{n}", ports=[{"port": 80}]))).code
             for n in range(6)
         ]
         assert codes == [201, 201, 201, 201, 201, 500]
@@ -348,14 +343,14 @@ def test_a_pool_keeps_its_range_and_block_size(run: Any) -> None:
     path = f"{CALICO}/ippools"
 
     async def scenario(api: Any) -> None:
-        made = await api.create(path, named("p", cidr="192.168.0.0/16"))
+        made = await api.create(path, an_object("p", cidr="192.168.0.0/16"))
         assert (made["spec"]["blockSize"], made["spec"]["vxlanMode"]) == (26, "Never")
         size = await api.patch(f"{path}/p", {"spec": {"blockSize": 27}})
         assert (size.code, "IPPool BlockSize cannot be modified" in size.body["message"]) == (
             422,
             True,
         )
-        overlap = await api.call("POST", path, named("q", cidr="192.168.4.0/24"))
+        overlap = await api.call("POST", path, an_object("q", cidr="192.168.4.0/24"))
         assert (overlap.code, "overlaps with IPPool(p)" in overlap.body["message"]) == (422, True)
         mode = await api.patch(f"{path}/p", {"spec": {"vxlanMode": "Always"}})
         assert mode.code == 200

@@ -8,22 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.unit.hybridlab.builders import a_pod
+
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 CALICO = "/apis/projectcalico.org/v3"
 YAML = {"Content-Type": "application/yaml"}
-
-
-def pod(**spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "x"},
-        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
-    }
-
-
-def container(**fields: Any) -> dict[str, Any]:
-    return pod(containers=[{"name": "c", "image": "i", **fields}])
 
 
 def named(**fields: Any) -> dict[str, Any]:
@@ -33,9 +24,9 @@ def named(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
-        (PODS, container(imagee="x"), "spec.containers[0].imagee"),
-        (PODS, pod(nodeSelectors={}), "spec.nodeSelectors"),
-        (PODS, {**pod(), "extra": 1}, "extra"),
+        (PODS, a_pod(container={"imagee": "x"}), "spec.containers[0].imagee"),
+        (PODS, a_pod(nodeSelectors={}), "spec.nodeSelectors"),
+        (PODS, {**a_pod(), "extra": 1}, "extra"),
         (f"{CALICO}/felixconfigurations", named(spec={"vxlanVni": 1}), "spec.vxlanVni"),
     ],
 )
@@ -53,17 +44,17 @@ def test_an_unknown_field_is_400_when_validation_is_strict(
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        (PODS, pod(hostNetwork="yes"),
+        (PODS, a_pod(hostNetwork="yes"),
          'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field '
          "PodSpec.spec.hostNetwork of type bool"),
-        (PODS, container(ports=[{"containerPort": "80"}]),
+        (PODS, a_pod(container={"ports": [{"containerPort": "80"}]}),
          "json: cannot unmarshal string into Go struct field ContainerPort.spec.containers.ports.containerPort of "
          "type int32"),
-        (PODS, pod(containers={}),
+        (PODS, a_pod(containers={}),
          "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container"),
         (MAPS, named(data={"a": 1}),
          "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"),
-        (PODS, container(resources={"limits": {"cpu": "x"}}), "quantities must match the regular expression"),
+        (PODS, a_pod(container={"resources": {"limits": {"cpu": "x"}}}), "quantities must match the regular expression"),
         ("/api/v1/namespaces/default/secrets", named(data={"k": "not base64!"}),
          "illegal base64 data at input byte 3"),
         (LEASES, named(spec={"renewTime": "2026-01-01T00:00:00Z"}),

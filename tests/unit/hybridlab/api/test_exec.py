@@ -16,6 +16,7 @@ import pytest
 import websocket
 
 from hybridlab.api.exec_faults import ExecFault
+from tests.unit.hybridlab.builders import a_pod
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PODS = "/api/v1/namespaces/default/pods"
@@ -155,11 +156,7 @@ def test_what_cannot_work_is_refused_before_the_upgrade(
         await api.running_pod(
             "two", containers=[{"name": "main", "image": "i"}, {"name": "side", "image": "i"}]
         )
-        bare = {
-            "metadata": {"name": "unscheduled"},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        }
-        await api.create(PODS, bare)
+        await api.create(PODS, a_pod("unscheduled"))
         for headers in ({"Upgrade": "SPDY/3.1", "Connection": "Upgrade"}, {"Upgrade": "websocket"}):
             answer = await api.call("POST", f"{PODS}/{path}", headers=headers)
             assert (answer.code, words in answer.body["message"]) == (code, True), answer.body

@@ -12,6 +12,7 @@ import pytest
 from hybridlab.api.contract import ApiError, Event, Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.api.informer import Informer
+from tests.unit.hybridlab.builders import a_pod
 
 
 def config(name: str, **data: str) -> Obj:
@@ -140,8 +141,7 @@ def test_what_a_caller_does_to_its_object_afterwards_changes_nothing() -> None:
 def test_an_old_object_is_never_changed_by_a_new_write() -> None:
     async def main() -> None:
         client = Core(Settings()).client("test")
-        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        before = await client.create("pods", pod, "default")
+        before = await client.create("pods", a_pod("p"), "default")
         kept = repr(before)
         await client.patch("pods", "p", {"metadata": {"labels": {"a": "b"}}}, "default")
         await client.create(

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from tests.unit.hybridlab.builders import a_pod
+
 CM = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -56,9 +58,7 @@ def test_a_running_pod_gets_its_grace_and_goes_when_the_kubelet_says_so(run: Any
 
 def test_a_pod_that_runs_nowhere_goes_at_once(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        await api.create(
-            PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        )
+        await api.create(PODS, a_pod("p"))
         deleted = await api.call("DELETE", f"{PODS}/p")
         assert deleted.body["kind"] == "Pod"
         assert (await api.call("GET", f"{PODS}/p")).code == 404

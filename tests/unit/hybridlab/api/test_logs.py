@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.hybridlab.builders import a_pod
+
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -89,9 +91,7 @@ def test_options_of_a_log_that_make_no_sense_are_422(run: Any) -> None:
 
 def test_a_pod_that_runs_nowhere_has_an_empty_log(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        await api.create(
-            PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        )
+        await api.create(PODS, a_pod("p"))
         answer = await api.call("GET", f"{PODS}/p/log")
         assert (answer.code, answer.body) == (204, "")
 

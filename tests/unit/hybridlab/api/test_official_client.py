@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.hybridlab.builders import a_deployment
+
 client = pytest.importorskip("kubernetes.client")
 
 
@@ -29,17 +31,10 @@ def test_its_models_accept_what_the_server_makes(threaded: Any, session: Any) ->
         True,
         "",
     )
-    body = {
-        "metadata": {"name": "d"},
-        "spec": {
-            "selector": {"matchLabels": {"a": "b"}},
-            "template": {
-                "metadata": {"labels": {"a": "b"}},
-                "spec": {"containers": [{"name": "c", "image": "i"}]},
-            },
-        },
-    }
-    assert apps.create_namespaced_deployment("default", body).spec.strategy.type == "RollingUpdate"
+    assert (
+        apps.create_namespaced_deployment("default", a_deployment("d")).spec.strategy.type
+        == "RollingUpdate"
+    )
     assert (
         apps.patch_namespaced_deployment_scale(
             "d", "default", {"spec": {"replicas": 4}}

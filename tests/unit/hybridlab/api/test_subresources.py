@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.hybridlab.builders import a_deployment, a_pod
+
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -24,9 +26,7 @@ async def budget(api: Any, **status: int) -> None:
 
 def test_a_pod_is_bound_once(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        await api.create(
-            PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        )
+        await api.create(PODS, a_pod("p"))
         body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
         assert (await api.call("POST", f"{PODS}/p/binding", body)).code == 201
         bound = await api.get(f"{PODS}/p")
@@ -151,14 +151,7 @@ def test_a_pod_that_is_not_ready_goes_as_its_budget_says(run: Any, policy: str, 
 
 
 def test_scale_reads_and_writes_replicas(run: Any) -> None:
-    template = {
-        "metadata": {"labels": {"a": "b"}},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    }
-    body = {
-        "metadata": {"name": "d"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
-    }
+    body = a_deployment("d", labels={"a": "b"})
 
     async def scenario(api: Any) -> None:
         await api.create(DEPLOYMENTS, body)

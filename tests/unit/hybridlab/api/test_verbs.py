@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.hybridlab.builders import a_deployment, a_pod
+
 CM = "/api/v1/namespaces/default/configmaps"
 
 
@@ -95,14 +97,7 @@ def test_a_write_that_changes_nothing_keeps_the_resource_version(run: Any) -> No
 
 def test_the_generation_counts_changes_of_the_spec_only_and_status_is_isolated(run: Any) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
-    template = {
-        "metadata": {"labels": {"a": "b"}},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    }
-    body = {
-        "metadata": {"name": "d"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
-    }
+    body = a_deployment("d")
 
     async def scenario(api: Any) -> None:
         made = await api.create(path, {**body, "status": {"replicas": 7}})
@@ -188,12 +183,8 @@ def test_selectors_select(run: Any) -> None:
 def test_a_field_that_is_not_set_is_false_to_a_selector(run: Any) -> None:
     async def scenario(api: Any) -> None:
         pods = "/api/v1/namespaces/default/pods"
-        for name, spec in (("on", {"hostNetwork": True}), ("off", {})):
-            body = {
-                "metadata": {"name": name},
-                "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
-            }
-            await api.create(pods, body)
+        await api.create(pods, a_pod("on", hostNetwork=True))
+        await api.create(pods, a_pod("off"))
         for value, expected in (("false", ["off"]), ("true", ["on"])):
             found = await api.get(f"{pods}?fieldSelector=spec.hostNetwork%3D{value}")
             assert [item["metadata"]["name"] for item in found["items"]] == expected

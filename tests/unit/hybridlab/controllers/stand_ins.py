@@ -251,15 +251,3 @@ class Cluster:
 def is_ready(pod: Obj) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-
-
-def pod(name: str = "web", image: str = "nginx:1", **spec: Any) -> Obj:
-    """A pod with one container ``main``; container fields in ``container``."""
-    container = {"name": "main", "image": image, **spec.pop("container", {})}
-    labels = spec.pop("labels", {"app": name})
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels},
-        "spec": {"containers": [container], **spec},
-    }

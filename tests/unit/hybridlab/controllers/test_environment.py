@@ -18,7 +18,7 @@ from hybridlab.controllers.environment import (
     environment,
 )
 from hybridlab.controllers.volumes import MountError, container_path, load, mounts
-from tests.unit.hybridlab.controllers.stand_ins import pod
+from tests.unit.hybridlab.builders import a_pod
 
 CONFIG: Obj = {"kind": "ConfigMap", "metadata": {"name": "conf"}, "data": {"a": "1", "dir/b": "2"}}
 SECRET: Obj = {
@@ -46,7 +46,7 @@ SOURCES = Sources(
 
 
 def facts(**spec: Any) -> PodFields:
-    made = pod(**spec)
+    made = a_pod(**spec)
     made["metadata"]["uid"] = "uid-1"
     made["spec"]["nodeName"] = "linux-1"
     return PodFields(pod=made, addresses=("192.168.0.5",), host_address="10.0.0.11")

@@ -11,7 +11,7 @@ from hybridlab.controllers.fit import Cluster, NodeState, PodNeeds, explain
 from hybridlab.controllers.nodes import node_object
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
-from tests.unit.hybridlab.controllers.stand_ins import pod
+from tests.unit.hybridlab.builders import a_pod
 
 
 def default_cluster() -> Cluster:
@@ -23,19 +23,19 @@ def default_cluster() -> Cluster:
 
 
 def refusal(cluster: Cluster, **spec: Any) -> str:
-    needs = PodNeeds.of(pod(**spec))
+    needs = PodNeeds.of(a_pod(**spec))
     return explain(
         [why for state in cluster.nodes.values() if (why := cluster.why_not(needs, state))]
     )
 
 
 def places(cluster: Cluster, **spec: Any) -> set[str]:
-    needs = PodNeeds.of(pod(**spec))
+    needs = PodNeeds.of(a_pod(**spec))
     return {name for name, state in cluster.nodes.items() if cluster.why_not(needs, state) is None}
 
 
 def occupy(cluster: Cluster, node: str, uid: str, **spec: Any) -> None:
-    made = pod(uid, **spec)
+    made = a_pod(uid, **spec)
     made["metadata"]["uid"] = uid
     cluster.nodes[node].add(PodNeeds.of(made))
 

@@ -14,7 +14,8 @@ import pytest
 
 from hybridlab.api.contract import ApiError, Obj, StreamCut, Streams
 from hybridlab.profiles.model import NodeGroup
-from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready, pod
+from tests.unit.hybridlab.builders import a_pod
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready
 
 
 def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
@@ -44,7 +45,7 @@ class Channel:
 
 def test_a_running_pod_says_everything_a_client_may_ask() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         found = await cluster.running("web")
         status, node = found["status"], found["spec"]["nodeName"]
         assert node in {"linux-1", "linux-2"}
@@ -78,7 +79,7 @@ def test_a_running_pod_says_everything_a_client_may_ask() -> None:
 
 def test_few_writes_bring_a_pod_up() -> None:
     async def scenario(cluster: Cluster) -> None:
-        before = (await cluster.client.create("pods", pod()))["metadata"]["resourceVersion"]
+        before = (await cluster.client.create("pods", a_pod()))["metadata"]["resourceVersion"]
         await cluster.running("web")
         changes = []
         async for event in cluster.client.watch("pods", since=before):
@@ -93,7 +94,7 @@ def test_few_writes_bring_a_pod_up() -> None:
 def test_an_unknown_image_backs_off_and_says_why_as_containerd_does() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.unknown.add("nosuch:1")
-        await cluster.client.create("pods", pod(image="nosuch:1"))
+        await cluster.client.create("pods", a_pod(image="nosuch:1"))
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "ImagePullBackOff"))
         message = first(found)["state"]["waiting"]["message"]
         assert message.startswith(
@@ -112,7 +113,7 @@ def test_an_unknown_image_backs_off_and_says_why_as_containerd_does() -> None:
 
 def test_never_pull_needs_the_image_to_be_there() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(container={"imagePullPolicy": "Never"}))
+        await cluster.client.create("pods", a_pod(container={"imagePullPolicy": "Never"}))
         await cluster.pod_when("web", lambda pod: waiting(pod, "ErrImageNeverPull"))
         assert not cluster.runtime.started
 
@@ -122,7 +123,7 @@ def test_never_pull_needs_the_image_to_be_there() -> None:
 def test_a_failing_container_crash_loops_and_counts_its_restarts() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with["main"] = [1, 2, 3]
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "CrashLoopBackOff"))
         assert found["status"]["phase"] == "Running"
         assert not is_ready(found)
@@ -144,7 +145,7 @@ def test_a_failing_container_crash_loops_and_counts_its_restarts() -> None:
 def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase: str) -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with["main"] = [code]
-        await cluster.client.create("pods", pod(restartPolicy=policy))
+        await cluster.client.create("pods", a_pod(restartPolicy=policy))
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == phase)
         assert first(found)["state"]["terminated"]["exitCode"] == code
 
@@ -160,7 +161,7 @@ def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase
 def test_a_command_that_cannot_start_is_a_start_error() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create(
-            "pods", pod(restartPolicy="Never", container={"command": ["missing"]})
+            "pods", a_pod(restartPolicy="Never", container={"command": ["missing"]})
         )
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
         ended = first(found)["state"]["terminated"]
@@ -180,8 +181,8 @@ def windows_pod(user: str, *, on: str = "pod", **more: Any) -> Obj:
         "restartPolicy": "Never",
     }
     if on == "pod":
-        return pod(image="windows/servercore:1", securityContext={**own, **more}, **placed)
-    return pod(
+        return a_pod(image="windows/servercore:1", securityContext={**own, **more}, **placed)
+    return a_pod(
         image="windows/servercore:1", container={"securityContext": {**own, **more}}, **placed
     )
 
@@ -235,7 +236,7 @@ def test_init_containers_run_one_after_the_other_before_the_rest() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with = {"one": [1, 0], "two": [0]}
         inits = [{"name": name, "image": "busybox:1"} for name in ("one", "two")]
-        await cluster.client.create("pods", pod(initContainers=inits))
+        await cluster.client.create("pods", a_pod(initContainers=inits))
         found = await cluster.running("web")
         assert [spec.name for spec in cluster.runtime.started] == ["one", "one", "two", "main"]
         assert [each["restartCount"] for each in found["status"]["initContainerStatuses"]] == [1, 0]
@@ -254,7 +255,7 @@ def test_readiness_follows_its_probe_both_ways_and_says_so() -> None:
         }
         ports = [{"name": "http", "containerPort": 8080}]
         await cluster.client.create(
-            "pods", pod(container={"readinessProbe": probe, "ports": ports})
+            "pods", a_pod(container={"readinessProbe": probe, "ports": ports})
         )
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Running")
         assert not is_ready(found)
@@ -273,7 +274,7 @@ def test_a_failed_liveness_probe_restarts_the_container() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.probe_answer = lambda spec: len(cluster.runtime.started) > 1
         probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
-        await cluster.client.create("pods", pod(container={"livenessProbe": probe}))
+        await cluster.client.create("pods", a_pod(container={"livenessProbe": probe}))
         found = await cluster.pod_when(
             "web", lambda pod: first(pod)["restartCount"] if is_ready(pod) else 0
         )
@@ -285,7 +286,7 @@ def test_a_failed_liveness_probe_restarts_the_container() -> None:
 
 def test_deleting_a_pod_gives_its_containers_their_grace_and_frees_the_address() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=7))
+        await cluster.client.create("pods", a_pod(terminationGracePeriodSeconds=7))
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
 
@@ -302,7 +303,7 @@ def test_deleting_a_pod_gives_its_containers_their_grace_and_frees_the_address()
 
 def test_a_forced_delete_kills_at_once_and_still_cleans_up() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default", grace_period_seconds=0)
 
@@ -318,7 +319,7 @@ def test_a_forced_delete_kills_at_once_and_still_cleans_up() -> None:
 def test_a_refused_sandbox_is_reported_and_tried_again() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.network.refusals = 2
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         await cluster.running("web")
         message = await cluster.event("FailedCreatePodSandBox")
         assert message.startswith(
@@ -333,7 +334,7 @@ def test_a_pod_waits_for_its_config_map_and_then_follows_it() -> None:
     async def scenario(cluster: Cluster) -> None:
         mount = {"volumeMounts": [{"name": "v", "mountPath": "/m"}]}
         volumes = [{"name": "v", "configMap": {"name": "conf"}}]
-        await cluster.client.create("pods", pod(container=mount, volumes=volumes))
+        await cluster.client.create("pods", a_pod(container=mount, volumes=volumes))
         assert 'configmap "conf" not found' in await cluster.event("FailedMount")
         body = {"metadata": {"name": "conf", "namespace": "default"}, "data": {"k": "1"}}
         await cluster.client.create("configmaps", body)
@@ -354,7 +355,7 @@ def test_a_pod_waits_for_its_config_map_and_then_follows_it() -> None:
 def test_a_container_with_a_missing_key_waits_with_a_config_error() -> None:
     async def scenario(cluster: Cluster) -> None:
         env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "k"}}}]
-        await cluster.client.create("pods", pod(container={"env": env}))
+        await cluster.client.create("pods", a_pod(container={"env": env}))
         await cluster.pod_when("web", lambda pod: waiting(pod, "CreateContainerConfigError"))
         await cluster.client.create(
             "configmaps", {"metadata": {"name": "none", "namespace": "default"}, "data": {"k": "v"}}
@@ -367,7 +368,7 @@ def test_a_container_with_a_missing_key_waits_with_a_config_error() -> None:
 
 def test_host_network_pods_have_their_nodes_address_and_no_interface_of_their_own() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(hostNetwork=True))
+        await cluster.client.create("pods", a_pod(hostNetwork=True))
         found = await cluster.running("web")
         assert found["status"]["podIP"] == found["status"]["hostIP"]
         assert not cluster.network.attached
@@ -381,7 +382,7 @@ def test_a_host_process_pod_runs_on_the_windows_host() -> None:
         security = {
             "windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}
         }
-        made = pod(
+        made = a_pod(
             image="windows/hpc:1",
             hostNetwork=True,
             securityContext=security,
@@ -399,7 +400,7 @@ def test_a_host_process_pod_runs_on_the_windows_host() -> None:
 
 def test_a_pod_forced_onto_the_wrong_system_is_not_admitted() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(nodeName="win", os={"name": "linux"}))
+        await cluster.client.create("pods", a_pod(nodeName="win", os={"name": "linux"}))
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
         assert found["status"]["reason"] == "PodOSNotSupported"
         assert not cluster.runtime.started
@@ -410,9 +411,9 @@ def test_a_pod_forced_onto_the_wrong_system_is_not_admitted() -> None:
 def test_a_pod_forced_onto_a_node_without_room_is_not_admitted() -> None:
     async def scenario(cluster: Cluster) -> None:
         ports = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
-        await cluster.client.create("pods", pod(nodeName="linux-1", container=ports))
+        await cluster.client.create("pods", a_pod(nodeName="linux-1", container=ports))
         await cluster.running("web")
-        await cluster.client.create("pods", pod("other", nodeName="linux-1", container=ports))
+        await cluster.client.create("pods", a_pod("other", nodeName="linux-1", container=ports))
         found = await cluster.pod_when("other", lambda pod: pod.get("status", {}).get("reason"))
         assert (found["status"]["phase"], found["status"]["reason"]) == ("Failed", "NodePorts")
 
@@ -421,9 +422,9 @@ def test_a_pod_forced_onto_a_node_without_room_is_not_admitted() -> None:
 
 def test_a_pod_forced_onto_a_full_node_is_not_admitted() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(nodeName="tiny"))
+        await cluster.client.create("pods", a_pod(nodeName="tiny"))
         await cluster.running("web")
-        await cluster.client.create("pods", pod("other", nodeName="tiny"))
+        await cluster.client.create("pods", a_pod("other", nodeName="tiny"))
         found = await cluster.pod_when("other", lambda pod: pod.get("status", {}).get("reason"))
         assert found["status"]["reason"] == "OutOfpods"
         assert found["status"]["message"].endswith("requested: 1, used: 1, capacity: 1")
@@ -435,7 +436,7 @@ def test_a_pod_forced_onto_a_full_node_is_not_admitted() -> None:
 def test_an_image_of_another_windows_build_is_refused_on_the_node() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.builds = (17763,)
-        made = pod(
+        made = a_pod(
             image="windows/servercore:1809", nodeName="win", tolerations=[{"operator": "Exists"}]
         )
         await cluster.client.create("pods", made)
@@ -447,7 +448,7 @@ def test_an_image_of_another_windows_build_is_refused_on_the_node() -> None:
 
 def test_exec_carries_all_streams_and_the_exit_status() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         found = await cluster.running("web")
         agent = cluster.control_plane.node_agent(found["spec"]["nodeName"])
         assert agent is not None
@@ -473,7 +474,7 @@ def test_a_command_that_runs_holds_one_end_of_each_of_its_three_pipes() -> None:
     """Not both: of 793 descriptors of a lab 612 were pipes."""
 
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         found = await cluster.running("web")
         kubelet = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
         streams = Streams(stdin=asyncio.StreamReader(), stdout=Channel(), stderr=Channel())
@@ -500,7 +501,7 @@ def pipes() -> int:
 
 def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         found = await cluster.running("web")
         kubelet = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
         streams = Streams(stdin=None, stdout=Channel(), stderr=Channel())
@@ -516,7 +517,7 @@ def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None
 
 def test_logs_are_cut_to_the_last_lines_and_stamped() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         found = await cluster.running("web")
         cluster.runtime.lines[cluster.runtime.started[0].id] = [b"one\n", b"two\n", b"three\n"]
         agent = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
@@ -549,7 +550,7 @@ def test_container_hooks_tell_where_what_started_and_stopped() -> None:
         cluster.control_plane.on_container_stopped(
             lambda node, pod, name: told.append(("stopped", name))
         )
-        await cluster.client.create("pods", pod())
+        await cluster.client.create("pods", a_pod())
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
 
@@ -597,7 +598,7 @@ def test_a_pre_stop_hook_runs_before_the_container_is_asked_to_end_and_takes_of_
     async def scenario(cluster: Cluster) -> None:
         hook = {"preStop": {"httpGet": {"port": 8080, "path": "/bye"}}}
         await cluster.client.create(
-            "pods", pod(terminationGracePeriodSeconds=7, container={"lifecycle": hook})
+            "pods", a_pod(terminationGracePeriodSeconds=7, container={"lifecycle": hook})
         )
         await cluster.running("web")
         seen = recorded(cluster)
@@ -614,7 +615,7 @@ def test_a_pre_stop_hook_that_fails_says_so_and_one_that_sleeps_leaves_two_secon
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.probe_answer = lambda spec: False
         hook: Obj = {"preStop": {"exec": {"command": ["bye"]}}}
-        await cluster.client.create("pods", pod(container={"lifecycle": hook}))
+        await cluster.client.create("pods", a_pod(container={"lifecycle": hook}))
         await cluster.running("web")
         seen = recorded(cluster)
         await gone(cluster)
@@ -622,7 +623,7 @@ def test_a_pre_stop_hook_that_fails_says_so_and_one_that_sleeps_leaves_two_secon
         assert await cluster.event("FailedPreStopHook") == "PreStopHook failed"
         hook = {"preStop": {"sleep": {"seconds": 1}}}
         await cluster.client.create(
-            "pods", pod(terminationGracePeriodSeconds=1, container={"lifecycle": hook})
+            "pods", a_pod(terminationGracePeriodSeconds=1, container={"lifecycle": hook})
         )
         await cluster.running("web")
         seen.clear()
@@ -651,7 +652,7 @@ def test_a_pre_stop_hook_runs_before_a_restart_by_a_failed_liveness_probe() -> N
         hook = {"preStop": {"exec": {"command": ["bye"]}}}
         await cluster.client.create(
             "pods",
-            pod(
+            a_pod(
                 terminationGracePeriodSeconds=7,
                 container={"livenessProbe": probe, "lifecycle": hook},
             ),
@@ -674,7 +675,7 @@ def test_a_pod_that_ends_runs_the_pre_stop_hook_of_a_restart_under_way_anew() ->
         hook = {"preStop": {"sleep": {"seconds": 2}}}
         await cluster.client.create(
             "pods",
-            pod(
+            a_pod(
                 terminationGracePeriodSeconds=9,
                 container={"livenessProbe": probe, "lifecycle": hook},
             ),
@@ -691,7 +692,7 @@ def test_a_pod_that_ends_runs_the_pre_stop_hook_of_a_restart_under_way_anew() ->
 def test_a_forced_delete_cuts_a_pre_stop_hook_short() -> None:
     async def scenario(cluster: Cluster) -> None:
         hook = {"preStop": {"sleep": {"seconds": 25}}}
-        await cluster.client.create("pods", pod(container={"lifecycle": hook}))
+        await cluster.client.create("pods", a_pod(container={"lifecycle": hook}))
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
         await cluster.pod_when("web", lambda found: "deletionTimestamp" in found["metadata"])
@@ -717,7 +718,7 @@ def test_a_pod_that_ends_is_probed_for_readiness_and_says_so_until_its_container
         hook = {"preStop": {"sleep": {"seconds": 5}}}
         container = {"readinessProbe": probe, "livenessProbe": lively, "lifecycle": hook}
         await cluster.client.create(
-            "pods", pod(terminationGracePeriodSeconds=10, container=container)
+            "pods", a_pod(terminationGracePeriodSeconds=10, container=container)
         )
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
@@ -745,7 +746,7 @@ def test_a_post_start_hook_comes_before_readiness_and_one_that_fails_restarts_th
 
         cluster.runtime.probe_answer = answer
         hook = {"postStart": {"exec": {"command": ["hello"]}}}
-        await cluster.client.create("pods", pod(container={"lifecycle": hook}))
+        await cluster.client.create("pods", a_pod(container={"lifecycle": hook}))
         found = await cluster.running("web")
         assert (first(found)["restartCount"], hooks) == (1, ["hello", "hello"])
         assert await cluster.event("FailedPostStartHook") == "PostStartHook failed"
@@ -756,7 +757,7 @@ def test_a_post_start_hook_comes_before_readiness_and_one_that_fails_restarts_th
 def test_nameservers_beyond_three_are_left_out_and_said_to_be() -> None:
     async def scenario(cluster: Cluster) -> None:
         servers = {"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3"]}
-        await cluster.client.create("pods", pod(dnsConfig=servers))
+        await cluster.client.create("pods", a_pod(dnsConfig=servers))
         await cluster.running("web")
         assert (await cluster.event("DNSConfigForming")).endswith(
             "nameserver line is: 10.96.0.10 1.1.1.1 2.2.2.2"

@@ -10,7 +10,8 @@ from hybridlab.controllers.nodes import node_object, taint_of
 from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import dns_address, etc_hosts, machines, resolver
-from tests.unit.hybridlab.controllers.stand_ins import Cluster, pod
+from tests.unit.hybridlab.builders import a_pod
+from tests.unit.hybridlab.controllers.stand_ins import Cluster
 
 PROFILE = load("default")
 INSTALLED = Installed(PROFILE, plane_of(PROFILE))
@@ -53,15 +54,15 @@ def test_the_address_of_dns_follows_from_the_service_range() -> None:
 
 
 def test_a_pods_resolver_follows_its_policy() -> None:
-    assert resolver(PROFILE, pod()).searches == (
+    assert resolver(PROFILE, a_pod()).searches == (
         "default.svc.cluster.local",
         "svc.cluster.local",
         "cluster.local",
     )
-    assert resolver(PROFILE, pod(hostNetwork=True)).nameservers == ()
-    with_net = pod(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
+    assert resolver(PROFILE, a_pod(hostNetwork=True)).nameservers == ()
+    with_net = a_pod(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     assert resolver(PROFILE, with_net).nameservers == ("10.96.0.10",)
-    own = pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.2.3.4"], "searches": ["x"]})
+    own = a_pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.2.3.4"], "searches": ["x"]})
     assert (resolver(PROFILE, own).nameservers, resolver(PROFILE, own).searches) == (
         ("1.2.3.4",),
         ("x",),
@@ -91,17 +92,17 @@ def test_a_cordoned_node_gets_the_taint_and_loses_it_again() -> None:
 
 
 def test_a_pods_resolver_options_and_nameservers_are_merged_and_cut_as_a_kubelet_does() -> None:
-    assert resolver(PROFILE, pod()).options == ("ndots:5",)
-    assert resolver(PROFILE, pod(dnsPolicy="Default")).options == ()
+    assert resolver(PROFILE, a_pod()).options == ("ndots:5",)
+    assert resolver(PROFILE, a_pod(dnsPolicy="Default")).options == ()
     asked = [{"name": "ndots", "value": "2"}, {"name": "edns0"}, {"name": "timeout", "value": "1"}]
-    own = pod(
+    own = a_pod(
         dnsConfig={"options": asked, "nameservers": ["1.1.1.1", "10.96.0.10", "2.2.2.2", "3.3.3.3"]}
     )
     told = resolver(PROFILE, own)
     assert told.options == ("ndots:2", "edns0", "timeout:1")
     assert (told.nameservers, told.left_out) == (("10.96.0.10", "1.1.1.1", "2.2.2.2"), True)
-    assert not resolver(PROFILE, pod()).left_out
-    none = pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.2.3.4"], "options": asked[:1]})
+    assert not resolver(PROFILE, a_pod()).left_out
+    none = a_pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.2.3.4"], "options": asked[:1]})
     assert resolver(PROFILE, none).options == ("ndots:2",)
 
 
@@ -116,15 +117,15 @@ fe00::2\tip6-allrouters
 
 
 def test_a_pods_hosts_file_is_what_a_kubelet_writes() -> None:
-    assert etc_hosts(PROFILE, pod(), "192.168.1.2") == f"{MANAGED}192.168.1.2\tweb\n"
-    named = pod(
+    assert etc_hosts(PROFILE, a_pod(), "192.168.1.2") == f"{MANAGED}192.168.1.2\tweb\n"
+    named = a_pod(
         hostname="a",
         subdomain="sub",
         hostAliases=[{"ip": "10.1.1.1", "hostnames": ["x", "y.example"]}],
     )
     entries = "192.168.1.2\ta.sub.default.svc.cluster.local\ta\n\n# Entries added by HostAliases.\n10.1.1.1\tx\ty.example\n"
     assert etc_hosts(PROFILE, named, "192.168.1.2") == MANAGED + entries
-    on_host = etc_hosts(PROFILE, pod(hostNetwork=True), "10.0.0.1", "node-1")
+    on_host = etc_hosts(PROFILE, a_pod(hostNetwork=True), "10.0.0.1", "node-1")
     assert (
         on_host
         == "# Kubernetes-managed hosts file (host network).\n127.0.0.1\tlocalhost\n10.0.0.1\tnode-1\n"

@@ -15,7 +15,7 @@ from hybridlab.api.core import Core, Settings
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.pod_garbage import PodGarbage
 from hybridlab.controllers.work import Work
-from tests.unit.hybridlab.controllers.stand_ins import pod
+from tests.unit.hybridlab.builders import a_pod
 
 NODE = {"metadata": {"name": "n1"}, "status": {"nodeInfo": {}}}
 
@@ -34,7 +34,7 @@ async def collecting(quarantine: float) -> AsyncIterator[Client]:
 
 
 async def running(client: Client, name: str, node: str, namespace: str = "default") -> None:
-    body = pod(name, nodeName=node)
+    body = a_pod(name, nodeName=node)
     body["metadata"]["namespace"] = namespace
     await client.create("pods", body, namespace)
     await client.patch(

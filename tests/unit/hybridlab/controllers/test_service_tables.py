@@ -13,7 +13,8 @@ import pytest
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.dataplane.model import ServicePort
 from hybridlab.profiles.model import NodeGroup
-from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, pod
+from tests.unit.hybridlab.builders import a_pod, a_service
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster
 
 OLD = NodeGroup(name="old", os="windows", windows_build="10.0.17763.6000", max_pods=60)
 PORTS = [{"name": "web", "port": 80, "targetPort": 8080}]
@@ -28,10 +29,7 @@ def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -
 
 
 def service(**spec: Any) -> Obj:
-    return {
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"selector": {"app": "web"}, "ports": PORTS, **spec},
-    }
+    return a_service(ports=PORTS, **spec)
 
 
 async def port_when(cluster: Cluster, node: str, test: Callable[[ServicePort], Any]) -> ServicePort:
@@ -53,7 +51,7 @@ def test_external_addresses_lead_where_a_node_port_would() -> None:
         await cluster.client.create(
             "services", service(externalIPs=["203.0.113.1"], externalTrafficPolicy="Local")
         )
-        await cluster.client.create("pods", pod(nodeName="linux-1"))
+        await cluster.client.create("pods", a_pod(nodeName="linux-1"))
         await cluster.running("web")
         inside = await port_when(cluster, "linux-2", lambda port: port.backends)
         outside = await port_when(cluster, "linux-2", lambda port: port.external_ips)
@@ -119,7 +117,7 @@ def test_host_ports_are_those_of_a_linux_nodes_own_pods_and_refused_by_name_on_w
             {"containerPort": 80, "hostPort": 8080},
             {"containerPort": 53, "hostPort": 5353, "protocol": "UDP", "hostIP": "10.0.0.1"},
         ]
-        await cluster.client.create("pods", pod(nodeName="linux-1", container={"ports": ports}))
+        await cluster.client.create("pods", a_pod(nodeName="linux-1", container={"ports": ports}))
         found = await cluster.running("web")
 
         def mapped(node: str) -> list[tuple[Any, ...]]:
@@ -150,7 +148,7 @@ def test_host_ports_are_those_of_a_linux_nodes_own_pods_and_refused_by_name_on_w
         assert await cluster.events("NotEmulated") == []
 
         image = "mcr.microsoft.com/windows/servercore:ltsc2022"
-        windows = pod(
+        windows = a_pod(
             "onwin",
             image,
             nodeName="win",

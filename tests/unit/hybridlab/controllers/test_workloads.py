@@ -15,7 +15,8 @@ from hybridlab.api.contract import Obj
 from hybridlab.controllers.deployments import share
 from hybridlab.controllers.taint_eviction import tolerated_for
 from hybridlab.profiles.model import Timing
-from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready, pod
+from tests.unit.hybridlab.builders import a_deployment, a_pod, a_service
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready
 
 
 def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
@@ -27,18 +28,8 @@ def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -
 
 
 def deployment(name: str = "web", *, image: str = "nginx:1", replicas: int = 3, **spec: Any) -> Obj:
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": pod(image=image)["spec"]}
-    template["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": 8080}]
-    return {
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": template,
-            **spec,
-        },
-    }
+    ports = [{"name": "http", "containerPort": 8080}]
+    return a_deployment(name, image, container={"ports": ports}, replicas=replicas, **spec)
 
 
 async def pods(cluster: Cluster) -> list[Obj]:
@@ -212,7 +203,7 @@ def test_a_deleted_pod_is_replaced_once() -> None:
 
 def daemon_set(image: str = "agent:1", **spec: Any) -> Obj:
     labels = {"app": "agent"}
-    template = {"metadata": {"labels": labels}, "spec": {**pod(image=image)["spec"], **spec}}
+    template = {"metadata": {"labels": labels}, "spec": {**a_pod(image=image)["spec"], **spec}}
     return {
         "metadata": {"name": "agent", "namespace": "default"},
         "spec": {"selector": {"matchLabels": labels}, "template": template},
@@ -290,11 +281,7 @@ def test_a_daemons_pod_that_somebody_deleted_is_replaced_after_a_while() -> None
 
 
 def service(**spec: Any) -> Obj:
-    ports = [{"name": "web", "port": 80, "targetPort": "http"}]
-    return {
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"selector": {"app": "web"}, "ports": ports, **spec},
-    }
+    return a_service(ports=[{"name": "web", "port": 80, "targetPort": "http"}], **spec)
 
 
 def backends(cluster: Cluster, node: str = "win") -> list[tuple[str, int]]:
@@ -345,7 +332,7 @@ def test_a_node_port_with_local_policy_knows_only_its_own_pods() -> None:
         )
         await cluster.client.create(
             "pods",
-            pod(nodeName="linux-1", container={"ports": [{"name": "http", "containerPort": 81}]}),
+            a_pod(nodeName="linux-1", container={"ports": [{"name": "http", "containerPort": 81}]}),
         )
         found = await cluster.running("web")
 
@@ -368,7 +355,7 @@ def test_a_node_port_with_local_policy_knows_only_its_own_pods() -> None:
 def test_a_headless_service_names_its_pods() -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("services", service(clusterIP="None"))
-        made = pod(
+        made = a_pod(
             hostname="a",
             subdomain="web",
             container={"ports": [{"name": "http", "containerPort": 81}]},
@@ -437,7 +424,7 @@ def test_a_budget_counts_the_healthy_and_what_may_go() -> None:
 
 def test_a_budget_counts_a_pod_that_is_ready_since_nobody_knows_when() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod("lone", nodeName="elsewhere"))
+        await cluster.client.create("pods", a_pod("lone", nodeName="elsewhere"))
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         await cluster.client.patch(
             "pods", "lone", {"status": ready}, "default", subresource="status"
@@ -457,7 +444,7 @@ def test_a_budget_counts_a_pod_that_is_ready_since_nobody_knows_when() -> None:
 
 def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await cluster.client.create("pods", pod(nodeSelector={"disk": "ssd"}))
+        await cluster.client.create("pods", a_pod(nodeSelector={"disk": "ssd"}))
         message = await cluster.event("FailedScheduling")
         assert message.startswith(
             "0/4 nodes are available: 1 node(s) had untolerated taint {node-role"
@@ -502,10 +489,10 @@ def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> Non
     async def scenario(cluster: Cluster) -> None:
         stays = [{"key": "broken", "operator": "Exists"}]
         later = [{**stays[0], "effect": "NoExecute", "tolerationSeconds": 3600}]
-        await cluster.client.create("pods", pod("leaves", nodeName="linux-2"))
-        await cluster.client.create("pods", pod("elsewhere", nodeName="linux-1"))
-        await cluster.client.create("pods", pod("stays", nodeName="linux-2", tolerations=stays))
-        await cluster.client.create("pods", pod("later", nodeName="linux-2", tolerations=later))
+        await cluster.client.create("pods", a_pod("leaves", nodeName="linux-2"))
+        await cluster.client.create("pods", a_pod("elsewhere", nodeName="linux-1"))
+        await cluster.client.create("pods", a_pod("stays", nodeName="linux-2", tolerations=stays))
+        await cluster.client.create("pods", a_pod("later", nodeName="linux-2", tolerations=later))
         for name in ("leaves", "elsewhere", "stays", "later"):
             await cluster.running(name)
         taint = {"key": "broken", "value": "disk", "effect": "NoExecute"}
@@ -519,7 +506,7 @@ def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> Non
         assert (
             await cluster.event("TaintManagerEviction") == "Marking for deletion Pod default/leaves"
         )
-        await cluster.client.create("pods", pod("new", nodeName="linux-2", restartPolicy="Never"))
+        await cluster.client.create("pods", a_pod("new", nodeName="linux-2", restartPolicy="Never"))
 
         async def gone() -> bool:
             found, _ = await cluster.client.list("pods")

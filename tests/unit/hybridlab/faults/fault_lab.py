@@ -14,6 +14,7 @@ from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Taps
 from hybridlab.networks.registry import fault_types
+from tests.unit.hybridlab.builders import a_pod
 from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
 from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
 
@@ -61,11 +62,7 @@ async def lab(profile: str = "default", taps: Taps = Taps()) -> AsyncIterator[La
             },
         }
         await calico.client.create("services", service)
-        pod = {
-            "metadata": {"name": "web-1", "namespace": "demo"},
-            "spec": {"nodeName": "linux-1", "containers": [{"name": "main", "image": "busybox"}]},
-        }
-        await calico.client.create("pods", pod)
+        await calico.client.create("pods", a_pod("web-1", namespace="demo", nodeName="linux-1"))
         status = {
             "containerStatuses": [
                 {"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}
@@ -74,17 +71,13 @@ async def lab(profile: str = "default", taps: Taps = Taps()) -> AsyncIterator[La
         await calico.client.patch("pods", "web-1", {"status": status}, "demo", subresource="status")
         for number in (1, 2):
             name = f"coredns-{number}"
-            resolver = {
-                "metadata": {
-                    "name": name,
-                    "namespace": "kube-system",
-                    "labels": {"k8s-app": "kube-dns"},
-                },
-                "spec": {
-                    "nodeName": "linux-1",
-                    "containers": [{"name": "coredns", "image": "coredns/coredns"}],
-                },
-            }
+            resolver = a_pod(
+                name,
+                "coredns/coredns",
+                namespace="kube-system",
+                labels={"k8s-app": "kube-dns"},
+                nodeName="linux-1",
+            )
             await calico.client.create("pods", resolver)
             address = {"status": {"podIP": f"192.168.9.{number}"}}
             await calico.client.patch("pods", name, address, "kube-system", subresource="status")

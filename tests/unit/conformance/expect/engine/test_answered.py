@@ -8,22 +8,15 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    observation,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation
 
-FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
+FRIEND, STRANGER, BACKEND = a_workload("friend"), a_workload("stranger"), a_workload("backend")
 SERVICE = Target(
     host="10.96.0.9",
     port=80,
@@ -50,7 +43,7 @@ def by(pod: str) -> Answer:
 
 def expecting(**answers: list[Answer]) -> Expect:
     prober = ScriptedProber(answers)
-    return Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    return an_expect(prober, "CONN-4")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from conformance.expect.engine.decide import (
     Held,
     NotYet,
     Path,
-    Rule,
     Standing,
     Why,
     Wrong,
@@ -30,8 +29,9 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, always, never, outage
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, target
 
 LAB = load_timings(lab=True)
 PATIENCE = LAB.linux
@@ -39,10 +39,7 @@ SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
 
 
 def path(source: Workload, host: str, *, want: bool) -> Path:
-    attempt = Attempt(
-        source=source, target=target(host), kind=Kind.TCP, give_up_after=PATIENCE.tcp_give_up
-    )
-    return Path(attempt, want, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect))
+    return a_path(LAB, source, target(host), want=want)
 
 
 def decided(network: Network, paths: list[Path], *, about_denial: bool = False) -> list[Standing]:
@@ -63,14 +60,14 @@ def gaps(network: Network, source: Workload) -> list[float]:
 
 
 def test_an_open_route_is_asked_again_soon_while_its_attempts_agree() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     (standing,) = decided(network, [path(source, SERVER.host, want=True)])
     assert isinstance(standing, Held)
     assert gaps(network, source) == [PATIENCE.agree_every] * (PATIENCE.agree - 1)
 
 
 def test_a_route_that_does_not_connect_yet_is_asked_at_the_cadence_until_it_does() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     network.says(source, SERVER, outage((0.0, 2.0)))
     (standing,) = decided(network, [path(source, SERVER.host, want=True)])
     assert isinstance(standing, Held)
@@ -80,7 +77,7 @@ def test_a_route_that_does_not_connect_yet_is_asked_at_the_cadence_until_it_does
 
 
 def test_a_route_that_connects_no_more_is_asked_at_the_cadence_again() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     network.says(source, SERVER, outage((0.05, 0.8)))
     (standing,) = decided(network, [path(source, SERVER.host, want=True)])
     assert isinstance(standing, Held)
@@ -88,7 +85,7 @@ def test_a_route_that_connects_no_more_is_asked_at_the_cadence_again() -> None:
 
 
 def test_a_source_with_one_route_that_does_not_connect_yet_is_asked_at_the_cadence() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     network.says(source, OTHER, outage((0.0, 1.0)))
     standings = decided(
         network, [path(source, host, want=True) for host in (SERVER.host, OTHER.host)]
@@ -98,7 +95,7 @@ def test_a_source_with_one_route_that_does_not_connect_yet_is_asked_at_the_caden
 
 
 def test_beside_a_closed_route_open_ones_are_asked_at_the_cadence() -> None:
-    network, source, friend = Network(LAB), workload("client"), workload("friend")
+    network, source, friend = Network(LAB), a_workload("client"), a_workload("friend")
     network.says(source, SERVER, never)
     paths = [
         path(source, OTHER.host, want=True),
@@ -111,7 +108,7 @@ def test_beside_a_closed_route_open_ones_are_asked_at_the_cadence() -> None:
 
 def closed_by_policy(network: Network, *, after: float) -> tuple[Workload, list[Path]]:
     """A client whose way to the server is closed so many seconds after the expectation's beginning."""
-    source, friend = workload("client"), workload("friend")
+    source, friend = a_workload("client"), a_workload("friend")
     network.says(source, SERVER, lambda moment: moment < after)
     paths = [
         path(source, OTHER.host, want=True),
@@ -146,7 +143,7 @@ def test_pauses_double_up_to_the_cadence_while_a_route_is_not_closed() -> None:
 
 
 def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     network.says(source, SERVER, outage((0.0, 0.02)))
     (standing,) = decided(network, [path(source, SERVER.host, want=True)], about_denial=True)
     assert isinstance(standing, Held)
@@ -161,7 +158,7 @@ def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wa
     """What was begun before it opened hears nothing until its SYN is repeated: after a second on most systems."""
     network, source, opens = (
         Network(replace(LAB, linux=replace(PATIENCE, syn_again=1.0))),
-        workload("client"),
+        a_workload("client"),
         0.3,
     )
     hosts = [SERVER.host, *(f"192.168.1.{number}" for number in range(others))]
@@ -182,7 +179,7 @@ def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wa
 
 
 def test_a_source_that_more_than_a_few_answers_are_owed_to_is_not_asked_for_more() -> None:
-    network, source = Network(LAB, round_trip=0.45), workload("client")
+    network, source = Network(LAB, round_trip=0.45), a_workload("client")
     opened = [path(source, f"192.168.1.{number}", want=True) for number in range(9)]
     network.says(source, SERVER, never)
     *standings, closed = decided(network, [*opened, path(source, SERVER.host, want=False)])
@@ -193,7 +190,7 @@ def test_a_source_that_more_than_a_few_answers_are_owed_to_is_not_asked_for_more
 
 
 def test_open_paths_that_agree_are_asked_in_turns_while_denials_are_waited_for() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     opened = [path(source, f"192.168.1.{number}", want=True) for number in range(4)]
     late, closed = path(source, "192.168.1.9", want=True), path(source, SERVER.host, want=False)
     assert late.attempt.target is not None
@@ -225,7 +222,7 @@ def test_open_paths_that_agree_are_asked_in_turns_while_denials_are_waited_for()
 
 
 def test_an_open_path_that_anothers_closed_path_needs_beside_it_is_asked_each_time() -> None:
-    network, source, other = Network(LAB), workload("client"), workload("other")
+    network, source, other = Network(LAB), a_workload("client"), a_workload("other")
     opened = [path(source, f"192.168.1.{number}", want=True) for number in range(4)]
     beside = [path(other, host, want=True) for host in ("192.168.1.7", "192.168.1.8", SERVER.host)]
     closed = path(source, SERVER.host, want=False)
@@ -240,7 +237,7 @@ def test_an_open_path_that_anothers_closed_path_needs_beside_it_is_asked_each_ti
 
 
 def test_a_few_answers_may_be_owed() -> None:
-    network, source = Network(LAB, round_trip=0.45), workload("client")
+    network, source = Network(LAB, round_trip=0.45), a_workload("client")
     network.says(source, SERVER, never)
     standings = decided(
         network, [path(source, OTHER.host, want=True), path(source, SERVER.host, want=False)]
@@ -250,7 +247,7 @@ def test_a_few_answers_may_be_owed() -> None:
 
 
 def test_what_is_not_answered_for_a_second_is_taken_for_lost() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     opened = [path(source, f"192.168.1.{number}", want=True) for number in range(5)]
     for one in opened:
         one.attempt = replace(one.attempt, give_up_after=3.0)
@@ -271,7 +268,7 @@ def crossed(count: int) -> tuple[Network, list[Path]]:
     network = Network(LAB, late=lambda: chance.uniform(0.0, 0.02))
     paths = []
     for number in range(count):
-        source = workload(f"pod-{number}")
+        source = a_workload(f"pod-{number}")
         for other in range(count):
             host, want = f"192.168.1.{other}", (number + other) % 2 == 0
             network.says(source, target(host), always if want else never)
@@ -324,7 +321,7 @@ def calls_per_attempt(count: int) -> float:
 def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    network, source, friend = Network(LAB), workload("client"), workload("friend")
+    network, source, friend = Network(LAB), a_workload("client"), a_workload("friend")
     network.says(source, SERVER, never)
     network.says(friend, SERVER, outage((0.0, 0.84)))
     closed = path(source, SERVER.host, want=False)
@@ -346,7 +343,7 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(
 
 
 def test_nothing_is_waited_for_once_an_end_is_lost_and_other_paths_go_on() -> None:
-    network, source = Network(LAB), workload("client")
+    network, source = Network(LAB), a_workload("client")
     network.says(source, SERVER, never)
     network.says(source, OTHER, outage((0.0, 12.0)))
     gone, other = (path(source, host, want=True) for host in (SERVER.host, OTHER.host))
@@ -393,7 +390,8 @@ class SmallAlone(Network):
 def test_a_denial_holds_for_large_datagrams_as_for_small_ones(
     denied: tuple[bool, ...], holds: bool
 ) -> None:
-    network, source, friend = SmallAlone(LAB, denied=denied), workload("client"), workload("friend")
+    network = SmallAlone(LAB, denied=denied)
+    source, friend = a_workload("client"), a_workload("friend")
 
     def over_udp(source: Workload, host: str, *, want: bool) -> Path:
         made = path(source, host, want=want)

@@ -21,18 +21,19 @@ from conformance.expect.engine.decide import (
 )
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 RULE = Rule(agree=3, agree_span=2.0, hold=3.0, near=1.0, within=10.0)
-SOURCE, SERVER, OTHER = workload("a"), target(), target("192.168.0.8")
+SOURCE, SERVER, OTHER = a_workload("a"), target(), target("192.168.0.8")
 Answer = Verdict | None
 """What an attempt showed; None: it is unanswered."""
 
 
 def path(host: str, *, want: bool, source: str = "a") -> Path:
     goal = SERVER if host == "server" else OTHER
-    attempt = Attempt(source=workload(source), target=goal, kind=Kind.TCP, give_up_after=5.0)
+    attempt = Attempt(source=a_workload(source), target=goal, kind=Kind.TCP, give_up_after=5.0)
     return Path(attempt, want, RULE)
 
 

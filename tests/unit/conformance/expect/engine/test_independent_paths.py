@@ -9,28 +9,22 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context, Sink
+from conformance.expect.context import Sink
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Verdict
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.denial import blocked
-from tests.unit.conformance.expect.stand_ins import (
-    BYSTANDER,
-    Answer,
-    ScriptedProber,
-    target,
-    workload,
-)
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-FRIEND = workload("friend")
+FRIEND = a_workload("friend")
 
 
 def on(node: str, name: str, os: OS = "windows") -> Workload:
-    return replace(workload(name, os), node=node)
+    return a_workload(name, os, node=node)
 
 
 STRANGERS = [on("windows-1", "one"), on("windows-2", "two"), on("windows-3", "three")]
@@ -46,8 +40,7 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Decision]]:
         def keep(self, decisions: Sequence[Decision]) -> None:
             kept.update({item.source: item for item in decisions})
 
-    context = Context(claims=("POL-1",), sink=BySource())
-    expectation = Expect(prober, load_timings(), context, prober.clock)
+    expectation = an_expect(prober, "POL-1", sink=BySource())
     expectation.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
     assert kept == {}
     closed_after: dict[str, list[Answer]] = {

@@ -24,14 +24,15 @@ from conformance.probe.asking import Answered
 from conformance.probe.machine import FELT, LATE, Machine
 from conformance.settings import load_timings
 from conformance.timing import until
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.network import Network, NetworkAsking, Passes, always
-from tests.unit.conformance.expect.stand_ins import Clock, target, workload
+from tests.unit.conformance.expect.stand_ins import Clock, target
 
 LAB = load_timings(lab=True)
 BUDGET = LAB.linux.policy_effect
-FRIEND, STRANGER = workload("friend"), workload("stranger")
-SERVER = replace(target(), backends=(workload("server"),))
-BEYOND = replace(target("192.168.0.200"), backends=(workload("beyond"),))
+FRIEND, STRANGER = a_workload("friend"), a_workload("stranger")
+SERVER = replace(target(), backends=(a_workload("server"),))
+BEYOND = replace(target("192.168.0.200"), backends=(a_workload("beyond"),))
 Behind = Callable[[float], float]
 BY_MUCH = 2 * FELT
 PAUSE = 0.4

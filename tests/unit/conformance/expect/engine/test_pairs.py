@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from conformance.expect.engine.pairs import each, pairs_of
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import target
 
-A, B = workload("a"), workload("b")
+A, B = a_workload("a"), a_workload("b")
 X, Y = target("192.168.0.1"), target("192.168.0.2")
 
 

@@ -18,17 +18,17 @@ from conformance.expect.engine.decide import (
     BrokenControl,
     Held,
     Path,
-    Rule,
     Standing,
     Why,
     Wrong,
     link,
 )
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.settings import Timings, load_timings
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, Passes, always, lossy, never, outage
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.expect.stand_ins import target
 
 FIELD, LAB = load_timings(), load_timings(lab=True)
 SYSTEMS: list[OS] = ["linux", "windows"]
@@ -39,12 +39,10 @@ SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
 def path(
     timings: Timings, source: Workload, goal: Target, *, want: bool, kind: Kind = Kind.TCP
 ) -> Path:
-    patience = timings.of(source.os)
-    attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.tcp_give_up)
-    rule = Rule.of(patience, [patience], patience.policy_effect)
-    return Path(
-        attempt, want, rule.for_single_packets(patience.tcp_give_up) if kind is Kind.UDP else rule
-    )
+    made = a_path(timings, source, goal, want=want, kind=kind)
+    if kind is Kind.UDP:
+        made.rule = made.rule.for_single_packets(made.attempt.give_up_after)
+    return made
 
 
 def decided(network: Network, paths: list[Path]) -> list[Standing]:
@@ -63,7 +61,7 @@ def closed(
     network: Network, os: OS, passes: Passes, control: Passes = always, kind: Kind = Kind.TCP
 ) -> Standing:
     """How a path is decided that is to be closed, beside one of the same source and one to the same target."""
-    source, friend = workload("stranger", os), workload("friend")
+    source, friend = a_workload("stranger", os), a_workload("friend")
     network.says(source, SERVER, passes)
     network.says(source, OTHER, control)
     paths = [
@@ -172,7 +170,7 @@ def test_a_server_that_is_away_is_no_denial(os: OS, give_ups: float) -> None:
     for number, begin in enumerate(list(phases(os))[::3]):
         network = jitter(number)
         away = outage((begin, begin + give_ups * FIELD.of(os).tcp_give_up))
-        network.says(workload("friend"), SERVER, away)
+        network.says(a_workload("friend"), SERVER, away)
         assert not isinstance(closed(network, os, away), Held), f"from {begin} s on"
 
 
@@ -184,7 +182,7 @@ def test_a_source_without_any_network_has_a_broken_control(os: OS) -> None:
 @pytest.mark.parametrize("os", SYSTEMS)
 def test_a_server_that_is_dead_is_a_broken_control(os: OS) -> None:
     network = jitter(0)
-    network.says(workload("friend"), SERVER, never)
+    network.says(a_workload("friend"), SERVER, never)
     assert closed(network, os, never) == BrokenControl(Why.CONTROL)
 
 
@@ -273,7 +271,7 @@ def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(
 
 @pytest.mark.parametrize("os", SYSTEMS)
 def test_a_route_that_opens_is_decided_without_waiting_for_packets_that_left_before(os: OS) -> None:
-    network, source, opens = jitter(0, most=0.0), workload("client", os), 0.1
+    network, source, opens = jitter(0, most=0.0), a_workload("client", os), 0.1
     network.says(source, SERVER, lambda moment: moment > opens)
     (standing,) = decided(network, [path(FIELD, source, SERVER, want=True)])
     assert isinstance(standing, Held)
@@ -283,7 +281,7 @@ def test_a_route_that_opens_is_decided_without_waiting_for_packets_that_left_bef
 
 @pytest.mark.parametrize("os", SYSTEMS)
 def test_a_change_that_opens_is_asked_again_after_100_ms_whatever_waits(os: OS) -> None:
-    network, source, opens = jitter(0, most=0.0), workload("client", os), 0.05
+    network, source, opens = jitter(0, most=0.0), a_workload("client", os), 0.05
     network.says(source, SERVER, lambda moment: moment > opens)
     one = path(FIELD, source, SERVER, want=True)
     patience = FIELD.of(os)
@@ -298,7 +296,7 @@ def test_a_change_that_opens_is_asked_again_after_100_ms_whatever_waits(os: OS) 
 
 @pytest.mark.parametrize("os", SYSTEMS)
 def test_a_route_that_closes_again_before_it_was_seen_open_often_enough_is_not_open(os: OS) -> None:
-    network, source = jitter(0, most=0.0), workload("client", os)
+    network, source = jitter(0, most=0.0), a_workload("client", os)
     begins = FIELD.of(os).poll_every / 2
     ends = begins + (FIELD.of(os).agree - 1) * FIELD.of(os).poll_every
     network.says(source, SERVER, lambda moment: begins < moment < ends)
@@ -308,7 +306,7 @@ def test_a_route_that_closes_again_before_it_was_seen_open_often_enough_is_not_o
 def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_begun_meanwhile() -> (
     None
 ):
-    network, early, slow = jitter(0, most=0.0), workload("stranger"), workload("friend")
+    network, early, slow = jitter(0, most=0.0), a_workload("stranger"), a_workload("friend")
 
     def repetitions_of_the_first_three(moment: float) -> bool:
         return 0.9 < moment < 1.6 and not any(
@@ -326,7 +324,7 @@ def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_beg
 @pytest.mark.parametrize("os", SYSTEMS)
 @pytest.mark.parametrize("budgets", [1.5, 3.0])
 def test_an_agent_that_starts_after_the_budget_leaves_it_whole(os: OS, budgets: float) -> None:
-    network, source = jitter(0), workload("stranger", os)
+    network, source = jitter(0), a_workload("stranger", os)
     network.cold["stranger"] = budgets * FIELD.of(os).policy_effect
     (standing,) = decided(network, [path(FIELD, source, SERVER, want=True)])
     assert isinstance(standing, Held)

@@ -12,7 +12,6 @@ from conformance.expect.engine.decide import (
     Held,
     NotYet,
     Path,
-    Rule,
     Standing,
     Try,
     Why,
@@ -20,23 +19,21 @@ from conformance.expect.engine.decide import (
     conclude,
     decide,
 )
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Kind
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_path, a_workload
 from tests.unit.conformance.expect.network import Network, Passes, lossy, outage
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.expect.stand_ins import target
 
 LAB = load_timings(lab=True)
 PATIENCE = LAB.linux
-SOURCE, SERVER = workload("client"), target("192.168.0.9")
+SOURCE, SERVER = a_workload("client"), target("192.168.0.9")
 UP, LOST, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 
 def path(*, steady: bool) -> Path:
-    attempt = Attempt(
-        source=SOURCE, target=SERVER, kind=Kind.UDP, give_up_after=PATIENCE.tcp_give_up
-    )
-    return Path(attempt, True, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect), steady=steady)
+    return a_path(LAB, SOURCE, SERVER, want=True, kind=Kind.UDP, steady=steady)
 
 
 def told(*verdicts: Verdict, steady: bool = True) -> Path:
@@ -111,7 +108,7 @@ def test_a_server_that_is_busy_for_a_moment_is_no_loss() -> None:
 
 def answered_by(*pods: str, steady: bool = True) -> Path:
     """A path to a server, whose attempts, one a second, pods of these names answered."""
-    server = workload("server")
+    server = a_workload("server")
     one = path(steady=steady)
     one.attempt = replace(one.attempt, target=replace(SERVER, port=8080, backends=(server,)))
     for second, name in enumerate(pods):
@@ -124,7 +121,7 @@ def answered_by(*pods: str, steady: bool = True) -> Path:
 
 
 def test_a_path_that_led_to_another_pod_once_has_to_lead_to_its_own_twenty_times_in_a_row() -> None:
-    own = workload("server").pod
+    own = a_workload("server").pod
     assert isinstance(decide(answered_by(*[own] * PATIENCE.agree)), Held)
     assert isinstance(decide(answered_by("other", *[own] * PATIENCE.agree)), Held), (
         "what it was led to before it opened"

@@ -12,13 +12,14 @@ from conformance.expect.explain.advice import Side
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
-from tests.unit.conformance.expect.stand_ins import observation, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import observation
 
 
 def path(source: str, target: str, **of_target: object) -> Attempt:
     client, server = (
-        replace(workload("client"), node=source),
-        replace(workload("server"), node=target),
+        a_workload("client", node=source),
+        a_workload("server", node=target),
     )
     goal: Target = replace(server.tcp(80), **of_target)  # type: ignore[arg-type]
     return Attempt(source=client, target=goal, kind=Kind.TCP, give_up_after=1.0)
@@ -87,5 +88,5 @@ def test_what_is_refused_and_what_does_not_resolve_is_said_so() -> None:
 
 
 def test_of_a_node_port_the_node_counts_that_was_called() -> None:
-    called = path("a", "w", path=Addressing.NODE_PORT, at=replace(workload("there"), node="x"))
+    called = path("a", "w", path=Addressing.NODE_PORT, at=a_workload("there", node="x"))
     assert cause.closed([called], seen(called)) == "NodePorts of x do not lead to their pods"

@@ -6,24 +6,22 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.traffic import Expect
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Verdict
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-CLIENT, OTHER, SERVER = workload("client"), workload("other"), workload("server").tcp(8080)
+CLIENT, OTHER, SERVER = a_workload("client"), a_workload("other"), a_workload("server").tcp(8080)
 
 
 def failed(**answers: list[object]) -> Explanation:
     prober = ScriptedProber(answers)  # type: ignore[arg-type]
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    expect = an_expect(prober, "CONN-3")
     with pytest.raises(Nonconformance) as raised:
         expect.reachable([CLIENT, OTHER], SERVER, because="no policy is in force")
     assert raised.value.explanation is not None
@@ -61,7 +59,7 @@ def test_a_control_and_a_restarted_pod_are_told_before_the_path() -> None:
             raise EnvironmentBroken("pod ns/client restarted")
 
     prober = Restarted({})
-    expect = Expect(prober, load_timings(), Context(), prober.clock)
+    expect = an_expect(prober)
     told = unless_changed(expect, [CLIENT], Nonconformance(found))
     assert isinstance(told, EnvironmentBroken)
     assert str(told).startswith("CONN-3  pod ns/client restarted, while this was seen: ns/client (")
@@ -82,10 +80,8 @@ def test_a_node_whose_kubelet_is_late_is_waited_for_before_it_counts_as_alive(di
                 )
 
     prober = Dying({})
-    context = Context(
-        world=StandInWorld(silent=lambda nodes: nodes if prober.clock.now < late else ())
-    )
     verdict = Nonconformance("CONN-3  expected CONNECTED")
-    told = unless_changed(Expect(prober, load_timings(), context, prober.clock), [CLIENT], verdict)
+    world = StandInWorld(silent=lambda nodes: nodes if prober.clock.now < late else ())
+    told = unless_changed(an_expect(prober, world=world), [CLIENT], verdict)
     assert prober.clock.now >= late
     assert isinstance(told, EnvironmentBroken) if dies else told is verdict

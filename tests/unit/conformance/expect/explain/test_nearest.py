@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
-from conformance.expect.context import Context
 from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Why, link
 from conformance.expect.explain.between_nodes import Blamed, blamed
 from conformance.expect.failure import failure
@@ -20,11 +19,12 @@ from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 
-FRIEND = workload("friend")
-SERVER = replace(workload("server", "windows"), address="192.168.9.9", node="windows-2")
+FRIEND = a_workload("friend")
+SERVER = a_workload("server", "windows", address="192.168.9.9", node="windows-2")
 SERVICE = Target(
     host="10.96.0.7", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(SERVER,), name="Service web",
     backend_port=8080,
@@ -55,11 +55,11 @@ def message(
         return policies
 
     prober = ScriptedProber({"friend": [asked]})
-    context = Context(
-        claims=("CONN-4",),
+    expect = an_expect(
+        prober,
+        "CONN-4",
         world=StandInWorld(policies_there=there, overlay=lambda source, target: overlay),
     )
-    expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(ControlBroken if control else Nonconformance) as failed:
         (expect.control if control else expect.reachable)(
             FRIEND, target, because="Services lead to their pods"
@@ -290,11 +290,11 @@ def path(source: Workload, *verdicts: Verdict, want: bool) -> Path:
 
 def expecting() -> Expect:
     prober = ScriptedProber({})
-    return Expect(prober, load_timings(), Context(claims=("POL-1",)), prober.clock)
+    return an_expect(prober, "POL-1")
 
 
 def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
-    stranger = replace(workload("stranger"), node="linux-2")
+    stranger = a_workload("stranger", node="linux-2")
     denied, control = (
         path(stranger, *[DROPPED] * 4, want=False),
         path(FRIEND, DROPPED, UP, DROPPED, UP, want=True),
@@ -326,7 +326,7 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
 
 
 def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_loss() -> None:
-    stranger = replace(workload("stranger"), node="linux-2")
+    stranger = a_workload("stranger", node="linux-2")
     denied, control = path(stranger, *[DROPPED] * 4, want=False), path(FRIEND, UP, UP, want=True)
     link([denied, control])
     broken = failure(
@@ -346,7 +346,7 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
 
 
 def test_by_node_a_node_port_is_the_node_s_that_was_called() -> None:
-    called = replace(workload("there"), node="linux-2", node_address="10.0.0.13")
+    called = a_workload("there", node="linux-2", node_address="10.0.0.13")
     closed_one = path(FRIEND, *[DROPPED] * 4, want=True)
     closed_one.attempt = replace(closed_one.attempt, target=replace(NODE_PORT, at=called))
     assert Outcome(closed_one, Held(()), is_control=False).nodes == "linux-1 -> linux-2"

@@ -11,18 +11,16 @@ from random import Random
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.backends import KEPT_PORT, Backends
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
-A, B = workload("a"), replace(workload("b"), node="linux-2")
+A, B = a_workload("a"), a_workload("b", node="linux-2")
 SERVICE = Target(
     host="10.96.0.9", port=80, protocol="tcp", path=Addressing.CLUSTER_IP, backends=(A, B)
 )
@@ -57,10 +55,8 @@ def asked(
     """Each client's verdict, and the first line of what was raised."""
     kept: list[Decision] = []
     prober = ScriptedProber(dict(clients), restarted=restarted or set())
-    expect = Expect(
-        prober, load_timings(), Context(claims=("CONN-4",), sink=Sink(kept)), prober.clock
-    )
-    sources = [replace(workload(name), node=name) for name in clients]
+    expect = an_expect(prober, "CONN-4", kept=kept)
+    sources = [a_workload(name, node=name) for name in clients]
     said = ""
     try:
         Backends(expect).all_used(sources, *service, because="x")
@@ -91,7 +87,7 @@ def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
 
 def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
     """Ten clients of eight backends chosen at random: in a round of twelve connections one of four misses some."""
-    pods = [replace(workload(f"p{number}"), node=f"linux-{number}") for number in range(8)]
+    pods = [a_workload(f"p{number}", node=f"linux-{number}") for number in range(8)]
     service = replace(SERVICE, backends=tuple(pods))
     for seed in range(20):
         clients: dict[str, list[Answer]] = {
@@ -134,8 +130,8 @@ def test_a_backend_that_restarted_says_nothing() -> None:
 
 def empty(*answers: Answer) -> None:
     prober = ScriptedProber({"c": list(answers)})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
-    Backends(expect).none([workload("c")], SERVICE, because="the Service selects no pod")
+    expect = an_expect(prober, "CONN-4")
+    Backends(expect).none([a_workload("c")], SERVICE, because="the Service selects no pod")
 
 
 def test_a_service_without_backends_may_refuse_or_say_nothing_once_it_has_lost_them() -> None:
@@ -156,7 +152,7 @@ def test_a_service_that_goes_on_leading_to_what_it_has_lost_is_wrong() -> None:
 
 def whole(*answers: Answer) -> list[int]:
     prober = ScriptedProber({"c": list(answers)})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     sizes: list[int] = []
 
     def answer(attempt: Attempt, number: int) -> Observation:
@@ -167,7 +163,7 @@ def whole(*answers: Answer) -> list[int]:
 
     prober.answers = {"c": [answer]}
     service = replace(SERVICE, backends=(A,), backend_port=8080)
-    Backends(expect).answer_whole([(workload("c"), service)], because="each packet is rewritten")
+    Backends(expect).answer_whole([(a_workload("c"), service)], because="each packet is rewritten")
     return sizes
 
 
@@ -183,12 +179,12 @@ def test_a_datagram_that_fills_a_packet_comes_back_whole_by_a_service(changed: b
         return replace(seen, body=seen.body[:-1] + changed) if by_service else seen
 
     prober = ScriptedProber({"c": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     service = replace(SERVICE, backends=(A,), backend_port=8080, protocol="udp")
     told = r"/udp\)?.*expected an answer of 1200 bytes, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told):
         Backends(expect).answer_whole(
-            [(workload("c"), service)], because="each packet is rewritten"
+            [(a_workload("c"), service)], because="each packet is rewritten"
         )
 
 
@@ -242,9 +238,9 @@ def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
         )
 
     prober = ScriptedProber({"c": [heard]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
+    expect = an_expect(prober, "CONN-4")
     service = replace(SERVICE, protocol="udp", backends=(B,))
-    Backends(expect).answer_a_kept_socket([replace(workload("c"), node="c")], service, because="x")
+    Backends(expect).answer_a_kept_socket([a_workload("c", node="c")], service, because="x")
     assert len(ports) > 1
     assert set(ports) == {KEPT_PORT}
     assert KEPT_PORT > 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -18,9 +18,11 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import target, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import target
 
-CLIENT, WINDOWS, SERVER = workload("linux-client"), workload("windows-client", "windows"), target()
+CLIENT, WINDOWS = a_workload("linux-client"), a_workload("windows-client", "windows")
+SERVER = target()
 PAGE = "StatusCode        : 200\nContent           : <title>Welcome to nginx!</title>"
 TIMED_OUT = "Invoke-WebRequest : The operation has timed out.\nAt line:1 char:1"
 
@@ -106,8 +108,7 @@ def test_a_command_that_fails_otherwise_under_a_denial_breaks_the_probe() -> Non
 
 
 CLIENTS = [
-    replace(workload(f"windows-{number}", "windows"), node=f"windows-{number}")
-    for number in (1, 2, 3)
+    a_workload(f"windows-{number}", "windows", node=f"windows-{number}") for number in (1, 2, 3)
 ]
 
 

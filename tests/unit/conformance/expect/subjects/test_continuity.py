@@ -11,25 +11,22 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
 from conformance.expect.case import Case
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.continuity import Throughout
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Target
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
     ScriptedProber,
     observation,
     target,
-    workload,
 )
 
-STRANGER, SERVER = workload("stranger", "windows"), workload("server")
+STRANGER, SERVER = a_workload("stranger", "windows"), a_workload("server")
 TARGET = replace(target(), backends=(SERVER,))
 CLOSED = Case(STRANGER, TARGET, open=False, because="it stays")
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
@@ -38,9 +35,7 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Throughout:
     keep: list[Decision] = [] if decided is None else decided
     prober = ScriptedProber({"stranger": list(answers)})
-    return Throughout(
-        Expect(prober, load_timings(), Context(claims=("XPOL-18",), sink=Sink(keep)), prober.clock)
-    )
+    return Throughout(an_expect(prober, "XPOL-18", kept=keep))
 
 
 def asked(

@@ -11,20 +11,18 @@ from itertools import pairwise, permutations, product
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.fragments import BETWEEN, TRANSFER, WHOLE, Fragments
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import OS
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-GOOD, BAD = workload("good"), workload("bad", "windows")
-SERVER = replace(workload("server", "windows"), node="windows-2", address="192.168.9.9").udp(8080)
+GOOD, BAD = a_workload("good"), a_workload("bad", "windows")
+SERVER = a_workload("server", "windows", node="windows-2", address="192.168.9.9").udp(8080)
 
 
 @dataclass
@@ -46,9 +44,8 @@ class Network:
     def judge(self) -> None:
         answers: dict[str, list[Answer]] = {"good": [UP], "bad": [self._answer]}
         prober = ScriptedProber(answers, restarted=self.restarted)
-        context = Context(claims=("CONN-3",), sink=Sink(self.kept))
         ways = [(GOOD, SERVER), (BAD, SERVER)]
-        Fragments(Expect(prober, load_timings(), context, prober.clock)).arrive(
+        Fragments(an_expect(prober, "CONN-3", kept=self.kept)).arrive(
             ways, because="it is put together"
         )
 
@@ -110,7 +107,7 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
         return observation(attempt, UP if attempt.payload < TRANSFER else Verdict.NO_ANSWER)
 
     prober = ScriptedProber({"good": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    expect = an_expect(prober, "CONN-3")
     streams = replace(SERVER, protocol="tcp")
     with pytest.raises(
         Nonconformance,
@@ -128,10 +125,8 @@ def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
         return replace(seen, seconds=min(needed, attempt.give_up_after))
 
     prober, kept = ScriptedProber({"good": [answer]}), list[Decision]()
-    expect = Expect(
-        prober, load_timings(), Context(claims=("CONN-3",), sink=Sink(kept)), prober.clock
-    )
-    server = replace(workload("server"), node="linux-2", address="192.168.9.9").tcp(8080)
+    expect = an_expect(prober, "CONN-3", kept=kept)
+    server = a_workload("server", node="linux-2", address="192.168.9.9").tcp(8080)
     Fragments(expect).arrive([(GOOD, server)], because="they are filled")
     assert {one.verdict for one in kept} == {ClaimVerdict.CONFIRMED}
 
@@ -145,7 +140,7 @@ def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int
         )
 
     prober = ScriptedProber({"good": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    expect = an_expect(prober, "CONN-3")
     streams = replace(SERVER, protocol="tcp")
     with pytest.raises(
         Nonconformance,
@@ -175,10 +170,8 @@ def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) ->
 
     for clients, servers in product(("linux", "windows"), repeat=2):
         prober = ScriptedProber({name: [answer] for name in SYSTEMS})
-        expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
-        pods = {
-            name: replace(workload(name, system), node=name) for name, system in SYSTEMS.items()
-        }
+        expect = an_expect(prober, "CONN-3")
+        pods = {name: a_workload(name, system, node=name) for name, system in SYSTEMS.items()}
         ways = [
             (pods[client], pods[server].udp(8080))
             for client, server in permutations(SYSTEMS, 2)
@@ -201,7 +194,7 @@ def test_a_datagram_that_comes_back_as_something_else_is_a_violation(changed: by
         )
 
     prober = ScriptedProber({"good": [answer]})
-    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    expect = an_expect(prober, "CONN-3")
     told = r"a datagram of 1269 bytes answered, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told) as failed:
         Fragments(expect).arrive([(GOOD, SERVER)], because="it is put together")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,10 +18,10 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.pods.groups import PodPairs
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
-WINDOWS, LINUX = workload("windows", "windows"), workload("linux")
-NODE = replace(workload("node"), address="10.0.0.11", host_network=True)
+WINDOWS, LINUX = a_workload("windows", "windows"), a_workload("linux")
+NODE = a_workload("node", address="10.0.0.11", host_network=True)
 NATTED = {"IPPool a .spec.natOutgoing": Fact("True", "its .spec.natOutgoing")}
 
 

@@ -14,7 +14,7 @@ from conformance.expect.subjects.limits import Limits
 from conformance.model.endpoint import OS, Pair
 from conformance.pods.groups import Group
 from conformance.pods.roles import ECHO_PORT
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 PORT = 8081
 FRIEND, STRANGER, LINUX, WINDOWS = (
@@ -38,11 +38,11 @@ CONTROL = SIGN | {(FRIEND, LINUX, PORT): True, (STRANGER, LINUX, PORT): False}
 @pytest.fixture
 def limits() -> Limits:
     servers: dict[OS, Group] = {
-        "linux": Group([workload(LINUX)]),
-        "windows": Group([workload(WINDOWS, "windows")]),
+        "linux": Group([a_workload(LINUX)]),
+        "windows": Group([a_workload(WINDOWS, "windows")]),
     }
     pods: Any = SimpleNamespace(
-        client=lambda os: workload(f"{os}-client", os), servers=servers.__getitem__
+        client=lambda os: a_workload(f"{os}-client", os), servers=servers.__getitem__
     )
     expect: Any = None
     return Limits(expect, pods)

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import MissingCapability
-from conformance.expect.context import Context
 from conformance.expect.subjects.node_ports import NodePorts
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation
 
 
 @dataclass
@@ -42,7 +40,7 @@ class Firewall:
 
 
 def at(node: str, address: str) -> Workload:
-    return replace(workload(f"on-{node}", "linux"), node=node, node_address=address)
+    return a_workload(f"on-{node}", "linux", node=node, node_address=address)
 
 
 HERE, THERE = at("l1", "192.0.2.1"), at("l2", "192.0.2.2")
@@ -53,7 +51,7 @@ def node_port(backend: Workload) -> Target:
 
 
 def ask(firewall: Firewall, *backends: Workload) -> None:
-    expect = Expect(firewall, load_timings(), Context(claims=("CONN-7",)), firewall.clock)
+    expect = an_expect(firewall, "CONN-7")
     NodePorts(expect).pass_between_nodes(
         [HERE], [node_port(backend) for backend in backends], because="nobody doubts it"
     )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -16,13 +16,14 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Announced, Fact
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import Clock
 
 GOOD = "as announced"
 
 
 def pod(node: str, os: OS = "linux") -> Workload:
-    return replace(workload(f"on-{node}", os), node=node)
+    return a_workload(f"on-{node}", os, node=node)
 
 
 PODS = [pod("l1"), pod("l2"), pod("w1", "windows")]

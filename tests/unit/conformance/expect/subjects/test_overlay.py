@@ -5,30 +5,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.overlay import FlannelFabric, Overlay
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Pair, Target
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
-NODE = replace(workload("node"), node_address="10.0.0.10", host_network=True)
-LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
-INSIDE = workload("inside")
-FAR = replace(workload("far", "windows"), address="192.168.9.9", node_address="10.0.0.14").tcp(8080)
-NEAR = replace(workload("near"), address="192.168.0.7").tcp(8080)
+NODE = a_workload("node", node_address="10.0.0.10", host_network=True)
+LINUX, WINDOWS = a_workload("linux"), a_workload("windows", "windows")
+INSIDE = a_workload("inside")
+FAR = a_workload("far", "windows", address="192.168.9.9", node_address="10.0.0.14").tcp(8080)
+NEAR = a_workload("near", address="192.168.0.7").tcp(8080)
 
 
 @dataclass
@@ -66,8 +64,7 @@ def decide(
             **answers,
         }
     )
-    context = Context(claims=("VXLAN-4",), sink=Sink(kept if kept is not None else []))
-    overlay = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes)
+    overlay = Overlay(an_expect(prober, "VXLAN-4", kept=kept), nodes)
     between = [(LINUX, FAR), *more]
     return overlay.passes(
         between=between, within=[(INSIDE, NEAR)], node=NODE, because="firewalls let it pass"
@@ -108,8 +105,9 @@ def test_a_missing_route_is_named_in_the_place_of_udp_4789(way: tuple[str, str])
 
 def test_a_dead_route_without_another_reason_is_blocked_4789_although_others_have_one() -> None:
     kept: list[Decision] = []
-    other = replace(
-        workload("other", "windows"),
+    other = a_workload(
+        "other",
+        "windows",
         node="windows-2",
         address="192.168.8.8",
         node_address="10.0.0.15",
@@ -182,8 +180,9 @@ def test_whatever_passes_between_two_nodes_shows_that_udp_4789_does(
 
 def test_what_passes_between_other_nodes_says_nothing_of_these() -> None:
     kept: list[Decision] = []
-    other = replace(
-        workload("other", "windows"),
+    other = a_workload(
+        "other",
+        "windows",
         node="windows-2",
         address="192.168.8.8",
         node_address="10.0.0.15",
@@ -214,8 +213,8 @@ def test_a_broken_control_leaves_the_overlay_undecided(control: str, words: str)
 
 def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED]})
-    overlay = Overlay(Expect(prober, load_timings(), Context(), prober.clock), WELL)
-    own: Target = replace(workload("own"), node_address=NODE.node_address).tcp(8080)
+    overlay = Overlay(an_expect(prober), WELL)
+    own: Target = a_workload("own", node_address=NODE.node_address).tcp(8080)
     overlay.passes(
         between=[(LINUX, FAR), (LINUX, own)], within=[(INSIDE, NEAR)], node=NODE, because="x"
     )
@@ -229,7 +228,7 @@ def test_where_flannel_lays_the_routes_what_has_a_pods_address_is_judged_by_traf
     prober = ScriptedProber(
         {"linux": [DROPPED if dead else UP], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
     )
-    expect = Expect(prober, load_timings(), Context(claims=("BGP-5",)), prober.clock)
+    expect = an_expect(prober, "BGP-5")
     between, because = [(LINUX, FAR)], "the source/destination check is off"
     if dead:
         with pytest.raises(

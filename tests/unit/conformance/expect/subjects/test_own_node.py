@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.own_node import OwnNode
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.services import Service
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 from tests.unit.conformance.expect.subjects.test_service_source import (
     NEW,
     facts,
@@ -28,9 +26,9 @@ from tests.unit.conformance.expect.subjects.test_service_source import (
 )
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
-SERVER = replace(workload("server", "windows"), address="192.168.0.9")
-STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
-ADMITTED = workload("admitted")
+SERVER = a_workload("server", "windows", address="192.168.0.9")
+STRANGER = a_workload("stranger", "windows", address="192.168.0.71")
+ADMITTED = a_workload("admitted")
 SERVICE = Service(
     name="web",
     namespace="ns",
@@ -53,9 +51,7 @@ class Town:
 
     def judge(self) -> list[Any]:
         prober = ScriptedProber({"stranger": [self._stranger], "admitted": [self._admitted]})
-        expect = Expect(
-            prober, load_timings(), Context(claims=("XSVC-5",), sink=Sink(self.kept)), prober.clock
-        )
+        expect = an_expect(prober, "XSVC-5", kept=self.kept)
         direct = SERVER.tcp(8080)
         OwnNode(expect).lets_in(
             [(STRANGER, SERVICE.by_address)], direct=[(STRANGER, direct)], admitted=[(ADMITTED, direct)],

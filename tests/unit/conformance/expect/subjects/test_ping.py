@@ -23,11 +23,12 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
+from tests.unit.conformance.builders import a_workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told
 
 OUTSIDE = "198.51.100.10"
-WINDOWS, LINUX = workload("windows", "windows"), workload("linux")
-SERVER = replace(workload("server"), address="192.168.0.9")
+WINDOWS, LINUX = a_workload("windows", "windows"), a_workload("linux")
+SERVER = a_workload("server", address="192.168.0.9")
 LOST = """Pinging {0} with 32 bytes of data:
 Request timed out.
 Ping statistics for {0}:
@@ -173,7 +174,7 @@ def test_a_target_that_answers_no_ping_any_more_afterwards_decides_nothing() -> 
 
 
 def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
-    other = replace(workload("other", "windows"), node="windows-2")
+    other = a_workload("other", "windows", node="windows-2")
     town = Town({("windows", SERVER.address): LOST, ("other", SERVER.address): ANSWERED})
     with pytest.raises(Nonconformance):
         town.beyond().ping(PodPairs([(WINDOWS, SERVER), (other, SERVER)]), because="x")
@@ -183,7 +184,7 @@ def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
 
 
 def test_pods_ping_at_the_same_time() -> None:
-    other, both = replace(workload("other", "windows"), node="windows-2"), threading.Barrier(2)
+    other, both = a_workload("other", "windows", node="windows-2"), threading.Barrier(2)
     town = Town(
         {("windows", SERVER.address): ANSWERED, ("other", SERVER.address): ANSWERED},
         first=both.wait,
@@ -220,7 +221,7 @@ def test_where_a_reply_is_wanted_the_first_ping_asks_once_and_those_after_it_mor
 
 def under_rules(kept: str = LINUX_LOST) -> Town:
     """Rules on ICMP, one of them on a type: two Linux pods and a Windows one ping a Linux and a Windows server."""
-    linux = replace(workload("far"), address="192.168.0.7")
+    linux = a_workload("far", address="192.168.0.7")
     return Town({
         ("linux", linux.address): LINUX_ANSWERED, ("windows", linux.address): ANSWERED,
         ("linux", SERVER.address): LINUX_LOST, ("beside", SERVER.address): kept,
@@ -228,10 +229,10 @@ def under_rules(kept: str = LINUX_LOST) -> Town:
 
 
 def ping_under_rules(town: Town) -> None:
-    far = replace(workload("far"), address="192.168.0.7")
+    far = a_workload("far", address="192.168.0.7")
     town.beyond().under_icmp_rules(
         "XPOL-3", "type", linux=PodPairs([(LINUX, far)]), skipped=PodPairs([(LINUX, SERVER)]),
-        kept=PodPairs([(workload("beside"), SERVER)]), allowed=PodPairs([(WINDOWS, far)]), because="x",
+        kept=PodPairs([(a_workload("beside"), SERVER)]), allowed=PodPairs([(WINDOWS, far)]), because="x",
     )  # fmt: skip
 
 
@@ -260,7 +261,7 @@ def test_without_a_target_nothing_is_asked() -> None:
         Town({}, target=None).beyond().control([WINDOWS], LINUX, because="x")
 
 
-NODE = replace(workload("node"), address="10.0.0.11", host_network=True)
+NODE = a_workload("node", address="10.0.0.11", host_network=True)
 NATTED = {"IPPool a .spec.natOutgoing": Fact("True", "its .spec.natOutgoing")}
 
 

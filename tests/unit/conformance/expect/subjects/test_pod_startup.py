@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
-from conformance.expect.context import Context, Sink
+from conformance.expect.context import Sink
 from conformance.expect.owners import Nobody
 from conformance.expect.subjects.pod_startup import PodStartup
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -22,13 +21,13 @@ from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods import new_pod as pods
 from conformance.pods.new_pod import Stage
-from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 UNREACHABLE = Verdict.UNREACHABLE
-CLIENT, POD = workload("client"), workload("pod", "windows")
+CLIENT, POD = a_workload("client"), a_workload("pod", "windows")
 
 
 @dataclass
@@ -87,12 +86,11 @@ def startup(
 
     prober = ScriptedProber({source: [by_port(item) for item in rounds]}, restarted=set(restarted))
     recorded = figures if figures is not None else {}
-    context = Context(claims=("XPOL-11",), sink=Sink(kept, recorded=recorded))
-    return PodStartup(Expect(prober, load_timings(), context, prober.clock)), kept
+    return PodStartup(an_expect(prober, "XPOL-11", sink=Sink(kept, recorded=recorded))), kept
 
 
 def watch(one: PodStartup, *stages: Stage) -> None:
-    beside = workload("beside").tcp(80)
+    beside = a_workload("beside").tcp(80)
     one.accept_nothing(CLIENT, [NewPod(list(stages or ("done",)))], beside=beside, because="x")
 
 
@@ -125,7 +123,7 @@ def test_a_first_action_that_never_ends_says_nothing_about_the_cluster() -> None
         EnvironmentBroken, match="its first action was still to start: pod x: ErrImagePull"
     ):
         startup([{8080: DROPPED, 80: UP}])[0].accept_nothing(
-            CLIENT, [held], beside=workload("beside").tcp(80), because="x"
+            CLIENT, [held], beside=a_workload("beside").tcp(80), because="x"
         )
 
 
@@ -192,7 +190,7 @@ def test_of_two_new_pods_only_the_one_that_answers_is_violated() -> None:
         return Observation(attempt=attempt, verdict=UP if up else DROPPED, at=0.0, seconds=0.01)
 
     one.expect.prober.answers["client"] = [answer]
-    beside = workload("beside").tcp(80)
+    beside = a_workload("beside").tcp(80)
     with pytest.raises(Nonconformance, match=r"192\.168\.0\.77"):
         one.accept_nothing(CLIENT, [NewPod(), NewPod(pod=leaky)], beside=beside, because="x")
     assert [
@@ -237,7 +235,9 @@ def test_a_pod_that_the_kubelet_never_finds_ready_is_told_with_its_node() -> Non
         Nonconformance,
         match=r"^XPOL-11: the kubelet of windows-2 to its own pod: .*by its readiness probe, observed not Ready",
     ):
-        one.become_ready(CLIENT, [NewPod(), behind], beside=workload("beside").tcp(80), because="x")
+        one.become_ready(
+            CLIENT, [NewPod(), behind], beside=a_workload("beside").tcp(80), because="x"
+        )
     assert [(each.target, each.verdict.value) for each in kept if each.halves == ("open",)] == [
         (POD.node, "CONFIRMED"), ("windows-2", "VIOLATED"),
     ]  # fmt: skip
@@ -254,7 +254,7 @@ def test_a_server_that_was_never_started_or_is_not_what_it_was_says_nothing_of_t
     one, kept = startup([{8080: DROPPED, 80: UP}], restarted=restarted)
     held = NewPod(readiness=False, waits_for=waits_for)
     with pytest.raises(EnvironmentBroken, match=says):
-        one.become_ready(CLIENT, [held], beside=workload("beside").tcp(80), because="x")
+        one.become_ready(CLIENT, [held], beside=a_workload("beside").tcp(80), because="x")
     assert kept[-1].verdict is ClaimVerdict.INCONCLUSIVE
 
 
@@ -263,7 +263,7 @@ def test_a_client_that_gets_past_the_policy_is_a_violation() -> None:
     with pytest.raises(
         Nonconformance, match="no policy is in force that could keep the kubelet out"
     ):
-        one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
+        one.become_ready(CLIENT, [NewPod()], beside=a_workload("beside").tcp(80), because="x")
     assert [(seen.verdict, seen.halves) for seen in kept] == [(ClaimVerdict.VIOLATED, ("closed",))]
 
 
@@ -277,7 +277,7 @@ def test_readiness_proves_nothing_where_nothing_is_denied_or_the_client_is_dead(
 ) -> None:
     one, kept = startup([verdicts])
     with pytest.raises(ControlBroken):
-        one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
+        one.become_ready(CLIENT, [NewPod()], beside=a_workload("beside").tcp(80), because="x")
     assert kept == []
 
 
@@ -293,5 +293,5 @@ def test_a_control_that_another_pod_answers_is_none() -> None:
     with pytest.raises(ControlBroken, match="an answer of ns/another-pod"):
         watch(one)
     with pytest.raises(ControlBroken, match="an answer of ns/another-pod"):
-        one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
+        one.become_ready(CLIENT, [NewPod()], beside=a_workload("beside").tcp(80), because="x")
     assert all(each.verdict is ClaimVerdict.INCONCLUSIVE for each in kept)

@@ -5,7 +5,6 @@ something else."""
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +13,10 @@ import pytest
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.expect.subjects.probe_protocol import ProbeProtocol
 from conformance.probe.golden import Servers
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
-LINUX = replace(workload("linux-client"), os="linux")
-WINDOWS = replace(workload("windows-client"), os="windows")
+LINUX = a_workload("linux-client")
+WINDOWS = a_workload("windows-client", "windows")
 SERVERS = Servers(LINUX, {"$HTTP": 4711})
 
 

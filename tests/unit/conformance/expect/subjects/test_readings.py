@@ -10,7 +10,8 @@ from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.readings import Readings
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.facts import Fact, NodeFacts
+from conformance.model.facts import Fact
+from tests.unit.conformance.builders import a_windows_node
 
 POOLS = {
     "IPPool a .spec.ipipMode": Fact("Never", "its .spec.ipipMode (projectcalico.org/v3)"),
@@ -48,13 +49,7 @@ def test_values_are_shown_as_people_write_them() -> None:
         REQUIRES.that(blocks, lambda cidrs: len(cidrs) == 1, "exactly one", because="x", do="y")
 
 
-NODES = [
-    NodeFacts(
-        name=name, os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
-        kernel_version=f"10.0.{build}.1", os_image="", container_runtime="", windows_build=(build, 1),
-    )
-    for name, build in (("w1", 20348), ("w2", 26100))
-]  # fmt: skip
+NODES = [a_windows_node("w1", 20348), a_windows_node("w2", 26100)]
 
 
 def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Decision]]:

@@ -17,10 +17,8 @@ from conformance.errors import (
     ProbeBroken,
 )
 from conformance.expect.addresses import Addresses
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.service_source import ServiceSource
 from conformance.expect.subjects.windows_nodes import WindowsNodes
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -30,14 +28,14 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
+from tests.unit.conformance.builders import a_node, a_workload, an_expect, some_facts
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
-CLIENT = replace(workload("client", "windows"), address="192.168.0.70")
-STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
-SERVER = replace(workload("server"), address="192.168.0.9")
+CLIENT = a_workload("client", "windows", address="192.168.0.70")
+STRANGER = a_workload("stranger", "windows", address="192.168.0.71")
+SERVER = a_workload("server", address="192.168.0.9")
 SERVICE = Service(
     name="web",
     namespace="ns",
@@ -52,21 +50,13 @@ OWN, SOURCE_VIP, NODE = CLIENT.address, "192.168.0.66", "10.0.0.11"
 def node(
     name: str, build: tuple[int, int], *, schedulable: bool = True, dsr: bool | None = True
 ) -> NodeFacts:
-    return NodeFacts(
-        name=name, os="windows", address=NODE, ready=True, schedulable=schedulable, control_plane=False,
-        kernel_version="", os_image="", container_runtime="", windows_build=build,
-        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"}, dsr=Fact(dsr, "stand-in"),
-    )  # fmt: skip
+    tunnel = {"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"}
+    known = {"windows_build": build, "annotations": tunnel, "dsr": Fact(dsr, "stand-in")}
+    return a_node(name, "windows", schedulable=schedulable, **known)
 
 
 def facts(*nodes: NodeFacts, plane: str | None = "overlay") -> Facts:
-    unknown: Any = Fact(None, "-")
-    carried = tuple(replace(node, plane=Fact(plane, "stand-in")) for node in nodes)
-    return Facts(
-        nodes=carried, kubernetes_version=unknown, calico_version=unknown, mode=unknown,
-        datastore=unknown, install=unknown, platform=unknown, calico_apis=unknown, cni=unknown,
-        kube_proxy_mode=unknown, evidence="lab",
-    )  # fmt: skip
+    return some_facts(*(replace(node, plane=Fact(plane, "stand-in")) for node in nodes))
 
 
 @dataclass
@@ -85,9 +75,7 @@ class Town:
 
     def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
-        expect = Expect(
-            prober, load_timings(), Context(claims=("SVC-1",), sink=Sink(self.kept)), prober.clock
-        )
+        expect = an_expect(prober, "SVC-1", kept=self.kept)
         known = facts(node("windows-1", NEW, dsr=dsr), **about)
         there = windows_nodes(known)
         (there.with_dsr if dsr else there.without_dsr)()

@@ -15,30 +15,23 @@ from conformance.errors import (
     Nonconformance,
     ProbeBroken,
 )
-from conformance.expect.context import Context, Sink
+from conformance.expect.context import Sink
 from conformance.expect.subjects.sizes import HEADERS, Sizes
-from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import (
-    Clock,
-    ImmediateAsking,
-    observation,
-    told,
-    workload,
-)
+from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, told
 
-LINUX, LINUX_SERVER = workload("linux-client"), workload("linux-server")
+LINUX, LINUX_SERVER = a_workload("linux-client"), a_workload("linux-server")
 WINDOWS, WINDOWS_SERVER = (
-    workload("windows-client", "windows"),
-    workload("windows-server", "windows"),
+    a_workload("windows-client", "windows"),
+    a_workload("windows-server", "windows"),
 )
-NODE = workload("linux-node")
+NODE = a_workload("linux-node")
 
 
 @dataclass
@@ -92,11 +85,8 @@ class Net:
 def sizes(
     net: Net, kept: list[Decision] | None = None, figures: dict[str, float | str] | None = None
 ) -> Sizes:
-    taken = figures if figures is not None else {}
-    context = Context(
-        claims=("CONN-3",), sink=Sink(kept if kept is not None else [], recorded=taken)
-    )
-    return Sizes(Expect(net, load_timings(), context, net.clock))
+    sink = Sink([] if kept is None else kept, recorded={} if figures is None else figures)
+    return Sizes(an_expect(net, "CONN-3", sink=sink))
 
 
 @pytest.mark.parametrize("mtu", [576, 577, 1280, 1399, 1450, 8951, 9000])

@@ -27,13 +27,14 @@ from conformance.model.decision import Decision
 from conformance.model.observation import Verdict
 from conformance.policy.foreign import ForeignPolicy
 from conformance.settings import load_timings
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 from tests.unit.conformance.expect.subjects.test_service_source import facts
 from tests.unit.conformance.expect.subjects.test_service_source import node as node_facts
 
 UP, DROPPED, LOST = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.UNREACHABLE
-PODS = {name: replace(workload(name), node=node) for name, node in (
+PODS = {name: a_workload(name, node=node) for name, node in (
     ("watched-1", "linux-1"), ("free-1", "linux-1"), ("watched-2", "linux-2"), ("free-2", "linux-2"),
 )}  # fmt: skip
 ENDS: dict[Way, tuple[str, str]] = {

@@ -10,7 +10,6 @@ import pytest
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.addresses import Addresses, among
-from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.builds import Builds
 from conformance.expect.subjects.known_issue import KnownIssue
 from conformance.expect.subjects.pages import Pages
@@ -19,10 +18,11 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Fact, Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, target, workload
+from tests.unit.conformance.builders import a_node, a_workload, an_expect, some_facts
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, target
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
@@ -30,19 +30,9 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 def facts(
     calico: str | None = "v3.31.2", install: str | None = "operator", tunnel: str = ""
 ) -> Facts:
-    node = NodeFacts(
-        name="windows-1", os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
-        kernel_version="10.0.20348.2762", os_image="", container_runtime="containerd://1.7.24",
-        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": tunnel} if tunnel else {},
-    )  # fmt: skip
-    known: dict[str, Fact[object]] = {
-        name: Fact(None, "-")
-        for name in ("kubernetes_version", "mode", "datastore", "platform", "calico_apis", "cni", "kube_proxy_mode")
-    }  # fmt: skip
-    return Facts(
-        nodes=(node,), calico_version=Fact(calico, "-"), install=Fact(install, "-"),  # type: ignore[arg-type]
-        evidence="lab", **known,  # type: ignore[arg-type]
-    )  # fmt: skip
+    told = {"projectcalico.org/IPv4VXLANTunnelAddr": tunnel} if tunnel else {}
+    node = a_node("windows-1", "windows", kernel_version="10.0.20348.2762", annotations=told)
+    return some_facts(node, calico_version=calico, install=install)
 
 
 @pytest.mark.parametrize(
@@ -116,15 +106,15 @@ def test_the_floor_depends_on_the_way_of_installation(
 
 
 def test_a_node_is_seen_under_its_own_address_or_its_tunnels() -> None:
-    pod = workload("pod", "windows")
+    pod = a_workload("pod", "windows")
     assert Addresses(facts()).of_node(pod) == ["10.0.0.11"]
     assert Addresses(facts(tunnel="192.168.7.65")).of_node(pod) == ["10.0.0.11", "192.168.7.65"]
 
 
 def test_a_windows_pod_may_appear_under_its_nodes_source_vip_and_a_linux_pod_may_not() -> None:
     known = Addresses(facts(tunnel="192.168.7.65"))
-    assert known.behind(workload("pod", "windows"))[-1] == "192.168.7.66"
-    assert "192.168.7.66" not in known.behind(workload("pod", "linux"))
+    assert known.behind(a_workload("pod", "windows"))[-1] == "192.168.7.66"
+    assert "192.168.7.66" not in known.behind(a_workload("pod", "linux"))
 
 
 def carried(plane: str, *networks: str, platform: str = "self-managed") -> Addresses:
@@ -135,16 +125,16 @@ def carried(plane: str, *networks: str, platform: str = "self-managed") -> Addre
 
 def test_without_an_overlay_a_windows_host_has_an_address_in_its_pods_network() -> None:
     known = carried("l2bridge", "192.168.7.64/26", "fd00::/122")
-    assert known.of_node(workload("pod", "windows")) == ["10.0.0.11", "192.168.7.66"]
-    assert known.of_node(workload("pod", "linux")) == ["10.0.0.11"]
-    assert known.behind(workload("pod", "windows"))[1:] == ["10.0.0.11", "192.168.7.66"]
+    assert known.of_node(a_workload("pod", "windows")) == ["10.0.0.11", "192.168.7.66"]
+    assert known.of_node(a_workload("pod", "linux")) == ["10.0.0.11"]
+    assert known.behind(a_workload("pod", "windows"))[1:] == ["10.0.0.11", "192.168.7.66"]
     assert "192.168.7.66 (host endpoint of windows-1)" in known.named(
-        "192.168.7.66", workload("pod", "windows")
+        "192.168.7.66", a_workload("pod", "windows")
     )
 
 
 def test_in_flannels_overlay_the_source_vip_is_any_of_the_pod_cidr() -> None:
-    allowed = carried("overlay", "10.244.3.0/24").behind(workload("pod", "windows"))
+    allowed = carried("overlay", "10.244.3.0/24").behind(a_workload("pod", "windows"))
     assert allowed[1:] == ["10.0.0.11", "10.244.3.0/24"]
     assert among("10.244.3.2", allowed)
     assert not among("10.244.4.2", allowed)
@@ -158,7 +148,7 @@ def test_rke2_alone_names_a_source_vip_without_an_overlay(
     platform: str, expected: tuple[str, ...]
 ) -> None:
     known = carried("l2bridge", "10.42.1.64/26", platform=platform)
-    assert known.through_service(workload("pod", "windows"), workload("server")) == expected
+    assert known.through_service(a_workload("pod", "windows"), a_workload("server")) == expected
 
 
 def expecting(**answers: list[Answer]) -> Expect:
@@ -176,7 +166,7 @@ def answer(status: int, body: bytes) -> Answer:
 
 
 def test_a_page_is_shown_when_status_and_text_are_right() -> None:
-    client = workload("client")
+    client = a_workload("client")
     Pages(expecting(client=[answer(200, b"<H1>Hello</H1>")])).show(
         client, [target()], "<H1>Hello", because="x"
     )
@@ -209,10 +199,10 @@ def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue
     kept: list[Decision] = []
     answers = {int(port[1:]): verdict for port, verdict in ports.items()}
     prober = ScriptedProber({"client": [by_port(answers, late=late, who=who)]})
-    return KnownIssue(Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock)), kept
+    return KnownIssue(an_expect(prober, kept=kept)), kept
 
 
-CLIENT, POD = workload("client"), workload("server")
+CLIENT, POD = a_workload("client"), a_workload("server")
 GOALS = [(POD.tcp(80), POD.tcp(81))]
 
 
@@ -285,7 +275,7 @@ def test_a_witness_that_works_only_after_the_issue_was_looked_for_shows_nothing(
         return by_port({80: DROPPED, 81: UP if 80 in asked else DROPPED})(attempt, number)
 
     prober, kept = ScriptedProber({"client": [answer_of_a_network_that_comes_up]}), list[Decision]()
-    starting = KnownIssue(Expect(prober, load_timings(), Context(sink=Sink(kept)), prober.clock))
+    starting = KnownIssue(an_expect(prober, kept=kept))
     with pytest.raises(ControlBroken, match="the witness: x"):
         starting.may_fail(CLIENT, GOALS, because="x")
     assert asked == {81}

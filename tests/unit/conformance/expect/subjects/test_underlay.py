@@ -14,7 +14,7 @@ from conformance.expect.subjects.underlay import Subnets, Underlay
 from conformance.model.host import LinuxFacts, RouteEntry
 from conformance.pods.groups import PodPairs
 from tests.plugin.stand_in_cluster import facts
-from tests.unit.conformance.expect.stand_ins import workload
+from tests.unit.conformance.builders import a_workload
 
 NEAR, FAR = "10.0.0.11/24", "10.0.1.12/24"
 
@@ -41,7 +41,7 @@ def test_the_subnets_of_a_routes_ends_are_told_and_kept(
         Context(sink=Sink(recorded=recorded)),
         replace(known, nodes=(*known.by_os("linux"), *windows)),
     )
-    client, server = (replace(workload("x", "windows"), node=node.name) for node in windows)
+    client, server = (a_workload("x", "windows", node=node.name) for node in windows)
     assert underlay.beside("it passes", [(client, server.tcp(8080))]) == f"it passes; {words}"
     assert recorded == {"underlay subnets": count, "underlay": words}
 
@@ -63,9 +63,9 @@ def subnets(*routes: RouteEntry) -> Subnets:
     return Subnets(Hosts())  # type: ignore[arg-type]  # it is asked this alone
 
 
-HOST = replace(workload("host", "linux"), node_address="10.0.0.11")
+HOST = a_workload("host", "linux", node_address="10.0.0.11")
 NEXT, BEYOND = (
-    replace(workload(name, "windows"), node_address=address)
+    a_workload(name, "windows", node_address=address)
     for name, address in (("next", "10.0.0.12"), ("beyond", "10.0.1.12"))
 )
 
