@@ -385,7 +385,7 @@ class Owner(Nobody):
 
     def excuse(self, *way: object, **how: object) -> str:
         given = (way[2], how["protocol"])
-        return "their policy may give it" if given == (self.gives, self.by) else ""
+        return "a foreign policy may give it" if given == (self.gives, self.by) else ""
 
 
 class OtherRun(Nobody):

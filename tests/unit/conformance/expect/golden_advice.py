@@ -18,6 +18,7 @@ from conformance.errors import ProbeBroken
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.subjects.overlay import ADDRESSES as ADDRESSES_ONLY
 from conformance.model.endpoint import Addressing
+from conformance.model.observation import Verdict
 from conformance.model.stream import StreamVerdict
 from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.failing import (
@@ -100,6 +101,8 @@ ON_ONE_NODE = service(Addressing.CLUSTER_IP, "10.96.0.7", SERVER, THIRD)
 OWN = service(Addressing.CLUSTER_IP, "10.96.0.7", CLIENT)
 HEADLESS = service(Addressing.NAME, "web.demo.svc.cluster.local", SERVER, SECOND)
 BARE = replace(CLUSTER_IP, backends=())
+ENDS = [verdict for verdict in Verdict if verdict not in (Verdict.CONNECTED, Verdict.RESOLVED)]
+"""Results of attempts on a path that is not open."""
 
 
 NOTHING_NEARER: dict[str, Failing] = {
@@ -112,19 +115,16 @@ NOTHING_NEARER: dict[str, Failing] = {
     "DNS_FAILED": not_open(NAME, DNS_FAILED),
     "NO_SUCH_NAME": not_open(NAME, NO_NAME),
     "DNS_FAILED after a connection": not_open(NAME, UP, DNS_FAILED),
-    "UNREACHABLE": not_open(POD, UNREACHABLE),
-    "PROHIBITED": not_open(POD, PROHIBITED),
+    **{f"{end}, pod address": not_open(POD, end) for end in ENDS if end is not DROPPED},
+    **{f"{end}, ClusterIP": not_open(CLUSTER_IP, end) for end in ENDS if end is not DROPPED},
     "PROHIBITED, another client": not_open(POD, PROHIBITED, client=WINDOWS_CLIENT),
-    "RESET": not_open(POD, RESET),
     "RESET, within one node": not_open(NEIGHBOUR.tcp(80), RESET),
     "TIMED_OUT, outside": not_open(OUTSIDE, DROPPED),
     "TIMED_OUT, then REFUSED": not_open(POD, DROPPED, REFUSED),
     "TIMED_OUT, outside, after a connection": not_open(OUTSIDE, UP, DROPPED),
     "REFUSED, outside": not_open(OUTSIDE, REFUSED),
-    **{
-        f"REFUSED, {way}": not_open(target, REFUSED)
-        for way, target in {**ADDRESSES, **SERVICES}.items()
-    },
+    "REFUSED, node address": not_open(NODE, REFUSED),
+    "REFUSED, name": not_open(NAME, REFUSED),
     "REFUSED, pod address, two servers": not_open(replace(POD, backends=(SERVER, SECOND)), REFUSED),
     "REFUSED, two servers by name": not_open(HEADLESS, REFUSED),
     **{
@@ -198,8 +198,10 @@ NEAREST: dict[str, Failing] = {
     "ClusterIP, server open at the third attempt": not_open(
         CLUSTER_IP, DROPPED, own=(DROPPED, DROPPED, UP)
     ),
-    "ClusterIP, server refuses": not_open(CLUSTER_IP, DROPPED, own=(REFUSED,)),
-    "ClusterIP, server unreachable": not_open(CLUSTER_IP, DROPPED, own=(UNREACHABLE,)),
+    **{
+        f"ClusterIP, server's own address {end}": not_open(CLUSTER_IP, DROPPED, own=(end,))
+        for end in ENDS
+    },
     "ClusterIP, server cannot be asked": not_open(CLUSTER_IP, DROPPED, own=(AGENT_GONE,)),
     "ClusterIP, server open at its own port alone": not_open(
         CLUSTER_IP, DROPPED, own=(listening(8080, "tcp"),)
@@ -346,6 +348,8 @@ NAMES: dict[str, Failing] = {
     "no answer, one DNS pod silent, DNS late": Unresolved(no_answer, 3.1, (0.003, None)),
     "no answer, one DNS pod silent, DNS too": Unresolved(no_answer, None, (0.003, None)),
     "no answer, DNS late": Unresolved(no_answer, 3.1),
+    "no answer, DNS later than a client waits": Unresolved(no_answer, 7.0, (7.0, 7.0)),
+    "no answer, DNS later than the suite waits": Unresolved(no_answer, 16.0, (16.0, 16.0)),
     "no answer, DNS late, pods not known": Unresolved(no_answer, 3.1, ()),
     "no answer, DNS late, all pods silent": Unresolved(no_answer, 3.1, (None, None)),
     "no answer, all DNS pods silent": Unresolved(no_answer, 0.003, (None, None)),
@@ -371,8 +375,8 @@ NAMES: dict[str, Failing] = {
     "a wrong address and the right one by turns": Unresolved(
         by_turns(wrong_address, right_address)
     ),
-    "no answer, their policy closes UDP": Unresolved(no_answer, others=Owner("closed", "UDP")),
-    "no answer, their policy closes TCP": Unresolved(no_answer, others=CLOSES),
+    "no answer, foreign policy closes UDP": Unresolved(no_answer, others=Owner("closed", "UDP")),
+    "no answer, foreign policy closes TCP": Unresolved(no_answer, others=CLOSES),
     "no answer, the client's pod restarted": Unresolved(no_answer, is_restarted=True),
     "late, DNS answers": Unresolved(late_address),
     "late, DNS late": Unresolved(late_address, 3.1),
@@ -399,41 +403,40 @@ NAMES: dict[str, Failing] = {
     "no AAAA wanted, no answer": Unresolved(no_answer, to=(), record="AAAA", is_known=False),
 }
 OTHERS: dict[str, Failing] = {
-    "their policy closes, nothing observed": not_open(POD, others=CLOSES),
-    "their policy closes, TIMED_OUT": not_open(POD, DROPPED, others=CLOSES),
-    "their policy closes, RESET": not_open(POD, RESET, others=CLOSES),
-    "their policy closes, RESET, then TIMED_OUT": not_open(POD, RESET, DROPPED, others=CLOSES),
-    "their policy closes, TIMED_OUT, then RESET": not_open(POD, DROPPED, RESET, others=CLOSES),
-    "their policy closes, path wavers": replace(
+    "foreign policy closes, nothing observed": not_open(POD, others=CLOSES),
+    **{f"foreign policy closes, {end}": not_open(POD, end, others=CLOSES) for end in ENDS},
+    "foreign policy closes, RESET, then TIMED_OUT": not_open(POD, RESET, DROPPED, others=CLOSES),
+    "foreign policy closes, TIMED_OUT, then RESET": not_open(POD, DROPPED, RESET, others=CLOSES),
+    "foreign policy closes, path wavers": replace(
         not_open(POD, UP, DROPPED, others=CLOSES), standing=WAVERS
     ),
-    "their policy closes, CONNECTED": not_closed(POD, UP, others=CLOSES),
-    "their policy closes UDP, TIMED_OUT": not_open(POD, DROPPED, others=Owner("closed", "UDP")),
-    "their policy closes UDP, TIMED_OUT by UDP": not_open(
+    "foreign policy closes, CONNECTED": not_closed(POD, UP, others=CLOSES),
+    "foreign policy closes UDP, TIMED_OUT": not_open(POD, DROPPED, others=Owner("closed", "UDP")),
+    "foreign policy closes UDP, TIMED_OUT by UDP": not_open(
         UDP, DROPPED, others=Owner("closed", "UDP")
     ),
-    "their policy closes UDP, TIMED_OUT by name": not_open(
+    "foreign policy closes UDP, TIMED_OUT by name": not_open(
         NAME, DROPPED, others=Owner("closed", "UDP")
     ),
-    "their policy closes UDP, DNS_FAILED": not_open(
+    "foreign policy closes UDP, DNS_FAILED": not_open(
         NAME, DNS_FAILED, others=Owner("closed", "UDP")
     ),
-    "their policy closes UDP, DNS_FAILED, then TIMED_OUT": not_open(
+    "foreign policy closes UDP, DNS_FAILED, then TIMED_OUT": not_open(
         NAME, DNS_FAILED, DROPPED, others=Owner("closed", "UDP")
     ),
-    "their policy opens, CONNECTED": not_closed(POD, UP, others=OPENS),
-    "their policy opens, nothing observed": not_closed(POD, others=OPENS),
-    "their policy opens, CONNECTED after a denial": not_closed(
+    "foreign policy opens, CONNECTED": not_closed(POD, UP, others=OPENS),
+    "foreign policy opens, nothing observed": not_closed(POD, others=OPENS),
+    "foreign policy opens, CONNECTED after a denial": not_closed(
         POD, DROPPED, UP, standing=LEAK, others=OPENS
     ),
-    "their policy opens, REFUSED": not_closed(POD, REFUSED, others=OPENS),
-    "their policy opens, no denial": not_closed(POD, UNREACHABLE, standing=NO_DENIAL, others=OPENS),
-    "their policy opens, undecided": not_closed(POD, REFUSED, standing=UNDECIDED, others=OPENS),
-    "their policy opens, TIMED_OUT": not_open(POD, DROPPED, others=OPENS),
+    "foreign policy opens, REFUSED": not_closed(POD, REFUSED, others=OPENS),
+    "foreign policy opens, no denial": not_closed(
+        POD, UNREACHABLE, standing=NO_DENIAL, others=OPENS
+    ),
+    "foreign policy opens, undecided": not_closed(POD, REFUSED, standing=UNDECIDED, others=OPENS),
+    "foreign policy opens, TIMED_OUT": not_open(POD, DROPPED, others=OPENS),
     "another run, nothing observed": not_open(POD, runs=OTHER_RUN),
-    "another run, TIMED_OUT": not_open(POD, DROPPED, runs=OTHER_RUN),
-    "another run, RESET": not_open(POD, RESET, runs=OTHER_RUN),
-    "another run, UNREACHABLE": not_open(POD, UNREACHABLE, runs=OTHER_RUN),
+    **{f"another run, {end}": not_open(POD, end, runs=OTHER_RUN) for end in ENDS},
     "another run, TIMED_OUT, then UNREACHABLE": not_open(POD, DROPPED, UNREACHABLE, runs=OTHER_RUN),
     "another run, UNREACHABLE, then TIMED_OUT": not_open(POD, UNREACHABLE, DROPPED, runs=OTHER_RUN),
     "another run, UNREACHABLE, TIMED_OUT, UNREACHABLE": not_open(
@@ -442,12 +445,12 @@ OTHERS: dict[str, Failing] = {
     "another run, another pod answered": not_open(POD, ANOTHER, DROPPED, runs=OTHER_RUN),
     "another run, REFUSED in place of a denial": not_closed(POD, REFUSED, runs=OTHER_RUN),
     "another run, CONNECTED": not_closed(POD, UP, runs=OTHER_RUN),
-    "another run, their policy closes, TIMED_OUT": not_open(
+    "another run, foreign policy closes, TIMED_OUT": not_open(
         POD, DROPPED, others=CLOSES, runs=OTHER_RUN
     ),
     "first action of a new pod": first_action(SERVER),
-    "first action of a new pod, their policy opens": first_action(SERVER, others=OPENS),
-    "first action of a new pod, their policy closes": first_action(SERVER, others=CLOSES),
+    "first action of a new pod, foreign policy opens": first_action(SERVER, others=OPENS),
+    "first action of a new pod, foreign policy closes": first_action(SERVER, others=CLOSES),
     "nothing restarted": reachable(POD, DROPPED),
     "the client's pod restarted": reachable(POD, DROPPED, restarted=[CLIENT.pod]),
     "the server's pod restarted": reachable(POD, DROPPED, restarted=[SERVER.pod]),
@@ -469,10 +472,10 @@ STREAMS: dict[str, Failing] = {
     "too late, not overwhelmed": StreamLost(CLIENT, SERVER, True, 4.0),
     "too late, given no more time": StreamLost(CLIENT, SERVER, True, overwhelmed=True),
     "not too late, overwhelmed": StreamLost(CLIENT, SERVER, given=4.0, overwhelmed=True),
-    "their policy closes": StreamLost(CLIENT, SERVER, others=CLOSES),
-    "their policy opens": StreamLost(CLIENT, SERVER, others=OPENS),
+    "foreign policy closes": StreamLost(CLIENT, SERVER, others=CLOSES),
+    "foreign policy opens": StreamLost(CLIENT, SERVER, others=OPENS),
     "another run": StreamLost(CLIENT, SERVER, runs=OTHER_RUN),
-    "another run, their policy closes": StreamLost(CLIENT, SERVER, others=CLOSES, runs=OTHER_RUN),
+    "another run, foreign policy closes": StreamLost(CLIENT, SERVER, others=CLOSES, runs=OTHER_RUN),
     "another run, nothing lost": StreamLost(
         CLIENT, SERVER, runs=OTHER_RUN, ends=(StreamVerdict.SURVIVED, StreamVerdict.SURVIVED)
     ),
