@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import islice
 from pathlib import Path
 
 from cosmic_ray import plugins
@@ -146,6 +147,16 @@ def changed(source: str, mutation: Mutation) -> str:
     return found
 
 
+def is_python(checkout: Path, mutation: Mutation) -> bool:
+    """Return whether the changed file compiles: the ``*`` between parameters is no operator."""
+    source = (checkout / mutation.path).read_text()
+    try:
+        compile(changed(source, mutation), str(mutation.path), "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
 def survives(checkout: Path, mutation: Mutation, covering: Sequence[str]) -> bool:
     """Make the change, run the tests that execute its line, then the slow ones, and take the change back."""
     path = checkout / mutation.path
@@ -189,7 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files = sorted(path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py"))
         found = [mutation for path in files for mutation in mutations(checkout, path)]
         left = 0
-        for mutation in chosen(found, options.lines, options.seed or head.strip()):
+        drawn = chosen(found, 2 * options.lines, options.seed or head.strip())
+        usable = (mutation for mutation in drawn if is_python(checkout, mutation))
+        for mutation in islice(usable, options.lines):
             contexts = data.contexts_by_lineno(str(checkout / mutation.path)).get(mutation.line, [])
             covering = sorted({node_id(context) for context in contexts if context})
             alive = survives(checkout, mutation, covering)

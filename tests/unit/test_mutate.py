@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.mutate import Mutation, changed, chosen, mutations, node_id
+from tools.mutate import Mutation, changed, chosen, is_python, mutations, node_id
 
 SOURCE = """\
 def larger(a: int | None, b: int = 1) -> int | None:
@@ -46,3 +46,12 @@ def test_the_seed_alone_chooses_and_no_line_is_chosen_twice(tmp_path: Path) -> N
 
 def test_a_test_is_named_as_pytest_names_it() -> None:
     assert node_id("tests.unit.test_mutate.test_a") == "tests/unit/test_mutate.py::test_a"
+
+
+def test_a_change_that_is_no_python_is_not_tried(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("def f(*, a=1):\n    return a * 2\n")
+    path = Path("module.py")
+    tried = [one for one in mutations(tmp_path, path) if is_python(tmp_path, one)]
+    left_out = [one for one in mutations(tmp_path, path) if one not in tried]
+    assert {mutation.line for mutation in tried} == {1, 2}
+    assert {mutation.line for mutation in left_out} == {1}
