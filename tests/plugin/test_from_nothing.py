@@ -83,7 +83,7 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.builders import a_workload
-from tests.unit.conformance.expect.stand_ins import (ScriptedProber, observation)
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation
 from tests.unit.conformance.pods.test_worker_pods import Deployer, worker_pods
 
 pytestmark = pytest.mark.undecided
@@ -91,7 +91,7 @@ SHUT = []
 
 
 def pod(name, address):
-    return replace(workload(name, "windows"), address=address, windows_build="20348.2762")
+    return replace(a_workload(name, "windows"), address=address, windows_build="20348.2762")
 
 
 CLIENT, STRANGER, SERVER, OTHER = (pod(name, f"192.168.0.{number}") for number, name in enumerate("csrv", 1))
