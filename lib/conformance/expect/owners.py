@@ -24,7 +24,13 @@ RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
 """Whatever answers a pod's names: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
 """How a path ends that a policy closes, where a denial may be told to the sender as well."""
-LOST = CLOSED | {Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER}
+LOST = CLOSED | {
+    Verdict.RESET,
+    Verdict.ABORTED,
+    Verdict.CLOSED,
+    Verdict.NO_ANSWER,
+    Verdict.UNREACHABLE,
+}
 """How a path ends that is lost."""
 
 

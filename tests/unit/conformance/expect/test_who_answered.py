@@ -250,15 +250,26 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
     ]
 
 
+class Disrupted:
+    """Another run with an open change that touches every path."""
+
+    exempt = "wait"
+
+    def look(self) -> None: ...
+
+    def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
+        return "run other is changing the cluster"
+
+
+@pytest.mark.parametrize("verdict", [*Verdict])
+def test_another_runs_change_explains_each_way_in_which_a_path_is_lost(verdict: Verdict) -> None:
+    attempt = Town().expect().attempt(CLIENT, SERVER.tcp(8080))
+    is_explained = bool(lost_by(Disrupted(), attempt, [observation(attempt, verdict)]))
+    answered = {Verdict.CONNECTED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME}
+    assert is_explained is (verdict not in answered)
+
+
 def test_another_runs_change_excuses_no_other_pods_answer() -> None:
-    class Disrupted:
-        exempt = "wait"
-
-        def look(self) -> None: ...
-
-        def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-            return "run other is changing the cluster"
-
     expect = Town(servers={SERVER.address: ANOTHER}).expect()
     beside = replace(expect, context=replace(expect.context, world=StandInWorld(runs=Disrupted())))
     with pytest.raises(Nonconformance, match=ANOTHER):
